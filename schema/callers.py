@@ -1,0 +1,77 @@
+"""The caller's own transaction: found from a Session or Connection, never flushed, never committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session, scoped_session
+
+from sqljobs.schema.dialects import dialect_for
+from sqljobs.schema.errors import NotInitialised
+from sqljobs.schema.tables import Job
+from sqljobs.schema.transactions import Transaction
+
+Caller = Session | scoped_session[Any] | Connection
+
+
+@contextmanager
+def callers_transaction(name: str, caller: Caller) -> Iterator[Transaction]:
+    """The open transaction of `caller`; on an AUTOCOMMIT connection one of our own, for this one call.
+
+    Raises `TypeError` for anything else, saying what to hand over, and `NotInitialised` without our tables."""
+    conn = _connection(name, caller)
+    dialect = dialect_for(conn)
+    own = _is_autocommit(conn)
+    if own:
+        conn.exec_driver_sql("BEGIN IMMEDIATE" if dialect.name == "sqlite" else "BEGIN")
+    try:
+        yield Transaction(name, conn, dialect, dialect.now(conn))
+    except SQLAlchemyError as error:
+        if own:
+            conn.exec_driver_sql("ROLLBACK")
+        if dialect.missing_table(error):
+            raise NotInitialised("the tables of sqljobs are missing: run `sqljobs init`") from error
+        raise
+    except BaseException:
+        if own:
+            conn.exec_driver_sql("ROLLBACK")
+        raise
+    if own:
+        conn.exec_driver_sql("COMMIT")
+
+
+def _connection(name: str, caller: object) -> Connection:
+    if isinstance(caller, Connection):
+        return caller
+    if isinstance(caller, (Session, scoped_session)):
+        # Session.connection() does not flush; the mapper finds the bind of a session that has several.
+        connection = caller.connection(bind_arguments={"mapper": Job})
+        assert isinstance(connection, Connection)
+        return connection
+    kind = type(caller).__name__
+    if kind.startswith("Async"):
+        hint = f"for async code call sqljobs.aio.{name}"
+    elif kind.endswith("Engine"):
+        hint = "open one first: with Session(engine) as session, session.begin(): ..."
+    else:
+        hint = "hand over the one whose transaction the call shall be part of"
+    raise TypeError(f"{name} needs a SQLAlchemy Session or Connection, not {kind}: {hint}")
+
+
+def _is_autocommit(conn: Connection) -> bool:
+    """Whether each statement on this connection would commit by itself, asked of the driver: only it knows."""
+    if not conn.in_transaction():
+        conn.begin()
+    driver: Any = conn.connection.driver_connection
+    match conn.dialect.name:
+        case "postgresql":
+            idle = getattr(getattr(driver, "info", None), "transaction_status", None)
+            return bool(getattr(driver, "autocommit", False)) and getattr(idle, "name", "IDLE") == "IDLE"
+        case "sqlite":
+            return driver.isolation_level is None and not driver.in_transaction
+        case _:
+            return bool(driver.get_autocommit())

@@ -1,0 +1,88 @@
+"""PostgreSQL 13+: SKIP LOCKED at READ COMMITTED, time limits set per transaction (a pooler may sit between)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError
+
+from sqljobs.schema.dialects import Trouble
+from sqljobs.schema.errors import DatabaseUnavailable
+
+OLDEST = (13, 0)
+STATEMENT_SECONDS = 30
+IDLE_SECONDS = 15
+
+_BEGIN = text(
+    "SELECT set_config('lock_timeout', :patience, true),"
+    " set_config('statement_timeout', :statement, true),"
+    " set_config('idle_in_transaction_session_timeout', :idle, true), clock_timestamp()"
+)
+_RETRY = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock timeout
+_DISCONNECTED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25006", "53300"})
+
+
+class PostgreSQL:
+    name = "postgresql"
+
+    def check_server(self, conn: Connection) -> None:
+        version = conn.dialect.server_version_info or (0,)
+        if version < OLDEST:
+            shown = ".".join(map(str, version))
+            raise DatabaseUnavailable(f"PostgreSQL {shown} is too old: sqljobs needs 13 or newer")
+
+    def begin(self, conn: Connection, *, patience: float) -> datetime:
+        row = conn.execute(
+            _BEGIN,
+            {
+                "patience": f"{patience * 1000:.0f}",
+                "statement": f"{STATEMENT_SECONDS}s",
+                "idle": f"{IDLE_SECONDS}s",
+            },
+        ).one()
+        return _utc(row[3])
+
+    def commit(self, conn: Connection) -> None:
+        conn.commit()
+
+    def rollback(self, conn: Connection) -> None:
+        conn.rollback()
+
+    def now(self, conn: Connection) -> datetime:
+        return _utc(conn.execute(text("SELECT clock_timestamp()")).scalar_one())
+
+    def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
+        # NO KEY UPDATE: a foreign key of a user's table to jobs must not collide with a claim.
+        return select.with_for_update(key_share=True, skip_locked=skip_locked)
+
+    def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
+        statement = (
+            insert(table)
+            .on_conflict_do_nothing(index_elements=["type", "key_slot"])
+            .returning(table.c.batch_no, table.c.id)
+        )
+        return {row.batch_no: row.id for row in conn.execute(statement, list(rows))}
+
+    def missing_table(self, error: BaseException) -> bool:
+        return getattr(getattr(error, "orig", None), "sqlstate", None) in ("42P01", "3F000")
+
+    def trouble(self, error: BaseException) -> Trouble:
+        if not isinstance(error, DBAPIError):
+            return Trouble.OTHER
+        code = getattr(error.orig, "sqlstate", None) or ""
+        if code in _RETRY:
+            return Trouble.RETRY
+        if error.connection_invalidated or code.startswith("08") or code in _DISCONNECTED:
+            return Trouble.DISCONNECTED
+        # psycopg reports a connection that could not be made, or broke, without a code.
+        if not code and type(error.orig).__name__ in ("OperationalError", "ConnectionTimeout"):
+            return Trouble.DISCONNECTED
+        return Trouble.OTHER
+
+
+def _utc(value: datetime) -> datetime:
+    return value.astimezone(UTC)

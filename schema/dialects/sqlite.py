@@ -1,0 +1,81 @@
+"""SQLite 3.35+: one writer at a time (BEGIN IMMEDIATE), WAL, synchronous=FULL, this host's clock."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DBAPIError
+
+from sqljobs.schema.dialects import Trouble
+from sqljobs.schema.errors import DatabaseUnavailable
+
+OLDEST = (3, 35, 0)
+OWN_TRANSACTION = "sqljobs_own_transaction"  # execution option: our engine's begin event leaves BEGIN to us
+
+
+class SQLite:
+    name = "sqlite"
+
+    def check_server(self, conn: Connection) -> None:
+        if sqlite3.sqlite_version_info < OLDEST:
+            raise DatabaseUnavailable(
+                f"SQLite {sqlite3.sqlite_version} is too old: sqljobs needs 3.35 or newer (a newer Python brings it)"
+            )
+
+    def begin(self, conn: Connection, *, patience: float) -> datetime:
+        # AUTOCOMMIT for SQLAlchemy and the driver, BEGIN by ourselves: the driver's own would be DEFERRED, and a
+        # deferred transaction that has read fails at its first write at once, whatever the busy timeout.
+        driver = conn.connection.driver_connection
+        if driver is not None and driver.in_transaction:  # a begin event of the user's engine was there first
+            conn.exec_driver_sql("ROLLBACK")
+        conn.exec_driver_sql(f"PRAGMA busy_timeout = {patience * 1000:.0f}")
+        conn.exec_driver_sql("PRAGMA synchronous = FULL")
+        conn.exec_driver_sql("BEGIN IMMEDIATE")
+        return datetime.now(UTC)
+
+    def commit(self, conn: Connection) -> None:
+        conn.exec_driver_sql("COMMIT")
+        conn.commit()
+
+    def rollback(self, conn: Connection) -> None:
+        driver = conn.connection.driver_connection
+        if driver is not None and driver.in_transaction:
+            conn.exec_driver_sql("ROLLBACK")
+        conn.rollback()
+
+    def now(self, conn: Connection) -> datetime:
+        return datetime.now(UTC)
+
+    def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
+        return select  # the transaction already holds the only write lock
+
+    def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
+        statement = (
+            insert(table)
+            .on_conflict_do_nothing(index_elements=["type", "key_slot"])
+            .returning(table.c.batch_no, table.c.id)
+        )
+        return {row.batch_no: row.id for row in conn.execute(statement, list(rows))}
+
+    def missing_table(self, error: BaseException) -> bool:
+        return isinstance(error, DBAPIError) and "no such table" in str(error.orig)
+
+    def trouble(self, error: BaseException) -> Trouble:
+        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+        if not isinstance(error, DBAPIError) or code is None:
+            return Trouble.OTHER
+        if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return Trouble.RETRY
+        if code & 0xFF in (
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_READONLY,
+        ):
+            return Trouble.DISCONNECTED
+        return Trouble.OTHER

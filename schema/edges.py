@@ -1,0 +1,156 @@
+"""What a job's end does to those that wait for it: unblock them, or cancel them with the reason, down the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import select, update
+
+from sqljobs.schema.graph import Edge, edge_of
+from sqljobs.schema.moves import by_primary_key, move
+from sqljobs.schema.states import FINAL, Event, State
+from sqljobs.schema.tables import job_deps, jobs
+from sqljobs.schema.transactions import Transaction
+
+CHUNK = 500
+
+
+class End(NamedTuple):
+    """A job that has ended in this transaction; its row is locked by us."""
+
+    job_id: int
+    state: State
+    reason: str | None
+    culprit: int
+
+
+def settle_downstream(tx: Transaction, end: End) -> None:
+    """Flip the edges to `end`, unblock those that wait for nothing more, cancel those that wait in vain.
+
+    The upstream's row is locked already, so an edge that is committed is seen here, and one that is not will be
+    checked by a supervisor after its commit. Dependents are locked by primary key, in order of their ids."""
+    ends = [end]
+    while ends:
+        following: list[End] = []
+        for current in ends:
+            for chunk in _open_edges(tx, current.job_id):
+                following += _settle(tx, current, chunk)
+        ends = following
+
+
+def _open_edges(tx: Transaction, upstream: int) -> Iterator[Sequence[tuple[int, str]]]:
+    """(job_id, kind) of the unsettled edges to `upstream`, in chunks by job id."""
+    last = 0
+    while True:
+        rows = tx.execute(
+            "edges",
+            select(job_deps.c.job_id, job_deps.c.kind)
+            .where(job_deps.c.depends_on_id == upstream, job_deps.c.satisfied.is_(False), job_deps.c.job_id > last)
+            .order_by(job_deps.c.job_id)
+            .limit(CHUNK),
+        ).all()
+        if not rows:
+            return
+        yield [(row.job_id, row.kind) for row in rows]
+        last = rows[-1].job_id
+
+
+def _settle(tx: Transaction, end: End, edges: Sequence[tuple[int, str]]) -> list[End]:
+    """Settle these edges to `end`; returns the dependents that ended with it."""
+    _lock(tx, [job_id for job_id, _ in edges])
+    standing = {job_id: edge_of(kind, end.state, end.reason) for job_id, kind in edges}
+    satisfied = [job_id for job_id, edge in standing.items() if edge is Edge.SATISFIED]
+    broken = [job_id for job_id, edge in standing.items() if edge is Edge.BROKEN]
+    if satisfied:
+        _flip(tx, end.job_id, satisfied, satisfied=True)
+        tx.execute(
+            "unmet",
+            by_primary_key(update(jobs)).where(jobs.c.id.in_(satisfied)).values(unmet_deps=jobs.c.unmet_deps - 1),
+        )
+        _unblock(tx, satisfied)
+    if not broken:
+        return []
+    _flip(tx, end.job_id, broken, satisfied=False)
+    return _doom(tx, end, broken)
+
+
+def _lock(tx: Transaction, ids: Sequence[int]) -> None:
+    statement = select(jobs.c.id).where(jobs.c.id.in_(sorted(ids))).order_by(jobs.c.id)
+    tx.execute("lock_dependents", tx.dialect.lock(statement)).all()
+
+
+def _flip(tx: Transaction, upstream: int, dependents: Sequence[int], *, satisfied: bool) -> None:
+    tx.execute(
+        "flip",
+        by_primary_key(update(job_deps))
+        .where(job_deps.c.job_id.in_(dependents), job_deps.c.depends_on_id == upstream)
+        .values(satisfied=satisfied, checked=True),
+    )
+
+
+def _unblock(tx: Transaction, ids: Sequence[int]) -> None:
+    free = _rows(tx, ids, jobs.c.state == State.BLOCKED.value, jobs.c.unmet_deps == 0, jobs.c.closed_gates == 0)
+    later = {row.id for row in free if row.run_after is not None and row.run_after > tx.now}
+    move(tx, Event.UNBLOCK, State.SCHEDULED, later)
+    move(tx, Event.UNBLOCK, State.READY, {row.id for row in free} - later)
+
+
+def _doom(tx: Transaction, end: End, ids: Sequence[int]) -> list[End]:
+    doomed = [row.id for row in _rows(tx, ids, jobs.c.state == State.BLOCKED.value)]
+    move(
+        tx,
+        Event.DOOM,
+        State.CANCELLED,
+        doomed,
+        {
+            "reason": "dependency",
+            "reason_job_id": end.culprit,
+            "reason_text": f"job {end.culprit} did not end well",
+        },
+    )
+    return [End(job_id, State.CANCELLED, "dependency", end.culprit) for job_id in doomed]
+
+
+def _rows(tx: Transaction, ids: Sequence[int], *where: Any) -> Sequence[Any]:
+    return tx.execute("dependents", select(jobs.c.id, jobs.c.run_after).where(jobs.c.id.in_(ids), *where)).all()
+
+
+def any_unchecked(tx: Transaction) -> bool:
+    """Whether `settle_unchecked` has anything to do; reads the index of unchecked edges alone."""
+    statement = select(job_deps.c.job_id).where(job_deps.c.checked.is_(False)).limit(1)
+    return tx.execute("look", statement).first() is not None
+
+
+def settle_unchecked(tx: Transaction, limit: int = CHUNK) -> int:
+    """Look once at edges that were committed while their upstream was open; returns how many upstreams were checked.
+
+    Locking the upstream waits for a finalize in progress; if it is open then, its end comes later and sees the edge."""
+    unchecked = (
+        select(job_deps.c.depends_on_id)
+        .where(job_deps.c.checked.is_(False))
+        .distinct()
+        .order_by(job_deps.c.depends_on_id)
+        .limit(limit)
+    )
+    upstreams = tx.execute("unchecked", unchecked).scalars().all()
+    for upstream in upstreams:
+        _check_upstream(tx, upstream)
+    return len(upstreams)
+
+
+def _check_upstream(tx: Transaction, upstream: int) -> None:
+    columns = (jobs.c.id, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id)
+    row = tx.execute("lock_upstream", tx.dialect.lock(select(*columns).where(jobs.c.id == upstream))).one_or_none()
+    if row is not None and State(row.state) in FINAL:
+        culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
+        settle_downstream(tx, End(row.id, State(row.state), row.reason, culprit))
+    pending = select(job_deps.c.job_id).where(job_deps.c.depends_on_id == upstream, job_deps.c.checked.is_(False))
+    seen = tx.execute("unchecked_edges", pending).scalars().all()
+    for start in range(0, len(seen), CHUNK):
+        tx.execute(
+            "checked",
+            by_primary_key(update(job_deps))
+            .where(job_deps.c.job_id.in_(seen[start : start + CHUNK]), job_deps.c.depends_on_id == upstream)
+            .values(checked=True),
+        )

@@ -1,0 +1,107 @@
+"""Engines: URLs with our drivers, and what each database needs at connect. No statement of ours is here."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import URL, Connection, Engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+
+from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
+from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
+
+DRIVERS = {
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mariadb+pymysql",
+}
+EXTRAS = {"psycopg": "sqljobs[postgresql]", "pymysql": "sqljobs[mysql]"}
+CONNECT_SECONDS = 5
+READ_ONLY = "sqljobs_read_only"
+
+
+def parse_url(url: str | URL) -> URL:
+    """The URL with our driver filled in, and an absolute file name for SQLite (a handler may change directory).
+
+    Raises `InvalidJob` when it does not parse."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InvalidJob(
+            "the database URL does not parse: write e.g. sqlite:///jobs.db or postgresql://user@host/name"
+        ) from None
+    parsed = parsed.set(drivername=DRIVERS.get(parsed.drivername, parsed.drivername))
+    name = parsed.database
+    if parsed.get_backend_name() == "sqlite" and name and name != ":memory:" and not name.startswith("file:"):
+        parsed = parsed.set(database=os.path.abspath(name))
+    return parsed
+
+
+def create_engine(url: str | URL, **options: Any) -> Engine:
+    """SQLAlchemy's `create_engine`, plus what sqljobs needs.
+
+    `postgres://`, `postgresql://`, `mysql://` and `mariadb://` get our drivers. On SQLite: WAL, synchronous=FULL, a
+    busy timeout of 5 s, and transactions that begin IMMEDIATE, so that one which reads first can still write; an engine
+    or connection with the execution option `sqljobs_read_only=True` begins DEFERRED. On servers: time limits for the
+    connection, so that a vanished host is noticed.
+    Raises `InvalidJob` for a URL that does not parse, `DatabaseUnavailable` for a missing driver."""
+    parsed = parse_url(url)
+    backend = parsed.get_backend_name()
+    if backend == "sqlite" and parsed.database and parsed.database != ":memory:":
+        options.setdefault("poolclass", NullPool)
+    for name, value in _connect_arguments(parsed).items():
+        options.setdefault("connect_args", {}).setdefault(name, value)
+    try:
+        engine = sqlalchemy.create_engine(parsed, **options)
+    except NoSuchModuleError:
+        raise DatabaseUnavailable(
+            f"no driver for {parsed.drivername}: use sqlite, postgresql, mysql or mariadb in the URL"
+        ) from None
+    except ModuleNotFoundError as error:
+        package = EXTRAS.get(error.name or "", error.name)
+        raise DatabaseUnavailable(f"the driver {error.name} is not installed: run pip install '{package}'") from None
+    if backend == "sqlite":
+        event.listen(engine, "connect", _sqlite_connect)
+        event.listen(engine, "begin", _sqlite_begin)
+    return engine
+
+
+def _connect_arguments(url: URL) -> dict[str, Any]:
+    match url.drivername:
+        case "postgresql+psycopg":
+            return {
+                "connect_timeout": CONNECT_SECONDS,
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 15000,
+                "prepare_threshold": None,  # a transaction pooler gives each transaction another session
+            }
+        case "mysql+pymysql" | "mariadb+pymysql":
+            return {"connect_timeout": CONNECT_SECONDS, "read_timeout": 60, "write_timeout": 60}
+    return {}
+
+
+def _sqlite_connect(driver_connection: Any, _record: Any) -> None:
+    driver_connection.isolation_level = None  # BEGIN is ours, the driver's would be DEFERRED
+    cursor = driver_connection.cursor()
+    cursor.execute("PRAGMA busy_timeout = 5000")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _sqlite_begin(conn: Connection) -> None:
+    options = conn.get_execution_options()
+    if options.get(OWN_TRANSACTION) or options.get("isolation_level") == "AUTOCOMMIT":
+        return
+    conn.exec_driver_sql("BEGIN" if options.get(READ_ONLY) else "BEGIN IMMEDIATE")
+
+
+def is_memory(url: URL) -> bool:
+    """Whether this SQLite URL has no file, so that another process could not see it."""
+    return url.get_backend_name() == "sqlite" and (not url.database or ":memory:" in url.database)

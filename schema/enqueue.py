@@ -1,0 +1,218 @@
+"""Insert jobs and their edges in the caller's transaction; takes no lock on any existing job."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, insert, select, tuple_
+
+from sqljobs.schema.enqueue_plan import Known, Start, Upstream, first_of_key, named_positions, starts_of, upstreams_of
+from sqljobs.schema.errors import DuplicateKey, UnknownJob
+from sqljobs.schema.graph import Edge, edge_of, in_order
+from sqljobs.schema.specs import CheckArgs, DefaultsOf, JobSpec, Request, check_request
+from sqljobs.schema.states import FINAL
+from sqljobs.schema.tables import job_deps, jobs
+from sqljobs.schema.transactions import Transaction
+
+ROWS_PER_STATEMENT = 500
+EDGES_PER_STATEMENT = 2000
+BYTES_PER_STATEMENT = 4 * 1024 * 1024  # MariaDB takes packets of 16 MiB, and quoting may double the text
+
+
+@dataclass(frozen=True)
+class Enqueued:
+    """The id that a spec got, and whether this call wrote the row."""
+
+    id: int
+    created: bool
+
+
+def enqueue_many(
+    tx: Transaction, specs: Sequence[JobSpec], defaults_of: DefaultsOf, check_args: CheckArgs
+) -> list[Enqueued]:
+    """Insert all of `specs` and their edges, in a number of statements that grows only with the bulk.
+
+    `after` may name ids and other specs of the call. Everything is checked before the first row is written: raises
+    `InvalidJob`, `CycleError`, `UnknownJob`, or `DuplicateKey` with the transaction as it was."""
+    requests = [check_request(spec, defaults_of, check_args) for spec in specs]
+    if not requests:
+        return []
+    named = named_positions(requests)
+    order = in_order(named, [f"{request.type} (number {n})" for n, request in enumerate(requests)])
+    first = first_of_key(requests)
+    known = _read_upstreams(tx, {item for request in requests for item in request.after if isinstance(item, int)})
+    existing = _existing(tx, requests, first)
+    known |= _read_upstreams(tx, set(existing.values()) - known.keys())
+    upstreams = upstreams_of(requests, named, first, existing)
+    new = [position for position in order if position not in existing and position == first[position]]
+    starts = starts_of(tx.now, requests, upstreams, new, known)
+    written = _insert_jobs(tx, requests, starts, new)
+    ids = existing | written
+    ids |= _lost_races(tx, requests, [position for position in new if position not in written], written)
+    _insert_edges(tx, upstreams, written, ids, known)
+    return [Enqueued(ids[first[position]], position in written) for position in range(len(requests))]
+
+
+def _existing(tx: Transaction, requests: Sequence[Request], first: Sequence[int]) -> dict[int, int]:
+    """Position -> id of the job that holds its key already. Raises `DuplicateKey` where that was asked for."""
+    taken = _taken_keys(tx, requests)
+    found: dict[int, int] = {}
+    for position, request in enumerate(requests):
+        holder = taken.get((request.type, request.key)) if request.key is not None else None
+        if request.on_conflict == "raise" and (holder is not None or first[position] != position):
+            raise _duplicate(request, holder or 0)
+        if holder is not None:
+            found[position] = holder
+    return found
+
+
+def _chunks(items: Sequence[Any], size: int = ROWS_PER_STATEMENT) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _read_upstreams(tx: Transaction, ids: set[int]) -> dict[int, Known]:
+    found: dict[int, Known] = {}
+    for chunk in _chunks(sorted(ids)):
+        rows = tx.execute(
+            "upstreams",
+            select(jobs.c.id, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id).where(jobs.c.id.in_(chunk)),
+        )
+        for row in rows:
+            culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
+            found[row.id] = Known(row.state, row.reason, culprit)
+    for missing in sorted(ids - found.keys()):
+        raise UnknownJob(f"after: there is no job {missing}")
+    return found
+
+
+def _taken_keys(tx: Transaction, requests: Sequence[Request]) -> dict[tuple[str, str], int]:
+    pairs = sorted({(request.type, request.key) for request in requests if request.key is not None})
+    taken: dict[tuple[str, str], int] = {}
+    for chunk in _chunks(pairs):
+        rows = tx.execute(
+            "keys",
+            select(jobs.c.id, jobs.c.type, jobs.c.key_slot).where(tuple_(jobs.c.type, jobs.c.key_slot).in_(chunk)),
+        )
+        taken |= {(row.type, row.key_slot): row.id for row in rows}
+    return taken
+
+
+def _duplicate(request: Request, job_id: int) -> DuplicateKey:
+    holder = f"job {job_id}" if job_id else "another job of this call"
+    return DuplicateKey(f"{request.type!r} with key {request.key!r} is taken by {holder}", job_id)
+
+
+def _insert_jobs(
+    tx: Transaction, requests: Sequence[Request], starts: Mapping[int, Start], new: Sequence[int]
+) -> dict[int, int]:
+    batch = uuid.uuid4().hex
+    rows = [_row(position, requests[position], starts[position], batch, tx.now) for position in sorted(new)]
+    written: dict[int, int] = {}
+    for chunk in _by_bytes(rows):
+        tx.step("insert")
+        written |= tx.dialect.insert_new(tx.conn, jobs, chunk)
+    return written
+
+
+def _by_bytes(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    chunk: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        weight = 4 * len(row["args"] or "")  # a character is at most four bytes
+        if chunk and (len(chunk) == ROWS_PER_STATEMENT or size + weight > BYTES_PER_STATEMENT):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(row)
+        size += weight
+    if chunk:
+        yield chunk
+
+
+def _row(position: int, request: Request, start: Start, batch: str, now: datetime) -> dict[str, Any]:
+    ended = start.state in FINAL
+    keeps_key = not ended or request.key_for == "ever"
+    return {
+        "type": request.type,
+        "args": request.args,
+        "state": start.state.value,
+        "reason": "dependency" if ended else None,
+        "reason_text": f"job {start.doomed_by} did not end well" if ended else None,
+        "reason_job_id": start.doomed_by if ended else None,
+        "container": False,
+        "group_key": request.group,
+        "weight": request.weight,
+        "priority": request.priority,
+        "key": request.key,
+        "key_for": request.key_for,
+        "key_slot": request.key if keeps_key else None,
+        "in_flight": False,
+        "run_after": start.due,
+        "attempt": 0,
+        "max_attempts": request.max_attempts,
+        "first_max_attempts": request.max_attempts,
+        "timeout": request.timeout,
+        "given": list(request.given) or None,
+        "cancel_now": False,
+        "unmet_deps": start.unmet,
+        "closed_gates": 0,
+        "open_children": 0,
+        "done_children": 0,
+        "failed_children": 0,
+        "cancelled_children": 0,
+        "batch": batch,
+        "batch_no": position,
+        "created_at": now,
+        "updated_at": now,
+        "ended_at": now if ended else None,
+    }
+
+
+def _lost_races(
+    tx: Transaction, requests: Sequence[Request], lost: Sequence[int], written: Mapping[int, int]
+) -> dict[int, int]:
+    """Ids of the jobs whose key another transaction took between our look and our insert."""
+    if not lost:
+        return {}
+    taken = _taken_keys(tx, [requests[position] for position in lost])
+    found: dict[int, int] = {}
+    for position in lost:
+        request = requests[position]
+        job_id = taken.get((request.type, request.key or ""))
+        if request.on_conflict == "raise" or job_id is None:
+            for chunk in _chunks(sorted(written.values())):
+                tx.execute("undo", delete(jobs).where(jobs.c.id.in_(chunk)))
+            raise _duplicate(request, job_id or 0)
+        found[position] = job_id
+    return found
+
+
+def _insert_edges(
+    tx: Transaction,
+    upstreams: Sequence[Sequence[Upstream]],
+    written: Mapping[int, int],
+    ids: Mapping[int, int],
+    known: Mapping[int, Known],
+) -> None:
+    """All edges of the new jobs. One to a job that looked open stays unchecked: its end may be under way."""
+    fresh = set(written.values())
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
+    for position, job_id in sorted(written.items()):
+        for place, edge in enumerate(upstreams[position]):
+            upstream = edge.job_id if edge.job_id is not None else ids[edge.position or 0]
+            seen = known.get(upstream)
+            standing = Edge.OPEN if seen is None else edge_of("ok", seen.state, seen.reason)
+            rows[job_id, upstream] = {
+                "job_id": job_id,
+                "depends_on_id": upstream,
+                "kind": "ok",
+                "position": place,
+                "satisfied": standing is Edge.SATISFIED,
+                "checked": standing is not Edge.OPEN or upstream in fresh,
+            }
+    for chunk in _chunks(list(rows.values()), EDGES_PER_STATEMENT):
+        tx.execute("edges", insert(job_deps), chunk)

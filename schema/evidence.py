@@ -1,0 +1,81 @@
+"""What the supervisor learns of a dead process, written on the attempt's row after the reaping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, select, tuple_, update
+
+from sqljobs.schema.moves import Fence
+from sqljobs.schema.tables import job_attempts, jobs
+from sqljobs.schema.transactions import Transaction
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How the process of one attempt ended. `cpu_seconds` and `max_rss_bytes` as the kernel counted them."""
+
+    fence: Fence
+    pid: int
+    start_ticks: int
+    exit_code: int | None
+    signal: str | None
+    cpu_seconds: float
+    max_rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rows say of an attempt whose process is gone."""
+
+    cause: str | None
+    state: str
+
+
+def record_evidence(tx: Transaction, found: Sequence[Evidence]) -> None:
+    """Write all of it; the rows of attempts that other hands have ended take it, too: it is about the process."""
+    statement = (
+        update(job_attempts)
+        .where(
+            job_attempts.c.job_id == bindparam("b_job_id"),
+            job_attempts.c.attempt == bindparam("b_attempt"),
+            job_attempts.c.owner == bindparam("b_owner"),
+        )
+        .values(
+            pid=bindparam("b_pid"),
+            start_ticks=bindparam("b_start_ticks"),
+            exit_code=bindparam("b_exit_code"),
+            signal=bindparam("b_signal"),
+            cpu_seconds=bindparam("b_cpu_seconds"),
+            max_rss_bytes=bindparam("b_max_rss_bytes"),
+        )
+    )
+    rows = [
+        {
+            "b_job_id": one.fence.job_id,
+            "b_attempt": one.fence.attempt,
+            "b_owner": one.fence.owner,
+            "b_pid": one.pid,
+            "b_start_ticks": one.start_ticks,
+            "b_exit_code": one.exit_code,
+            "b_signal": one.signal,
+            "b_cpu_seconds": one.cpu_seconds,
+            "b_max_rss_bytes": one.max_rss_bytes,
+        }
+        for one in found
+    ]
+    tx.execute("evidence", statement, rows)
+
+
+def verdicts(tx: Transaction, fences: Sequence[Fence]) -> dict[Fence, Verdict]:
+    """What became of these attempts."""
+    statement = (
+        select(job_attempts.c.job_id, job_attempts.c.attempt, job_attempts.c.owner, job_attempts.c.cause, jobs.c.state)
+        .join(jobs, jobs.c.id == job_attempts.c.job_id)
+        .where(tuple_(job_attempts.c.job_id, job_attempts.c.attempt).in_([fence[:2] for fence in fences]))
+    )
+    return {
+        Fence(row.job_id, row.attempt, row.owner): Verdict(row.cause, row.state)
+        for row in tx.execute("verdicts", statement)
+    }

@@ -1,0 +1,123 @@
+"""The atomic end of an attempt: state, result, retry, the attempt's row and the dependents, under one fence."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import select, update
+
+from sqljobs.schema.edges import End, settle_downstream
+from sqljobs.schema.moves import Fence, move_fenced
+from sqljobs.schema.outcomes import INTERRUPTIONS_IN_A_ROW, Backoff, Cause, Decision, Outcome, Standing, decide
+from sqljobs.schema.states import FINAL, Event, State
+from sqljobs.schema.tables import job_attempts, jobs
+from sqljobs.schema.transactions import NotCommitted, Transaction
+
+REASON_BYTES = 2000
+_random = random.Random()
+
+
+def start(tx: Transaction, fence: Fence, *, pid: int) -> bool:
+    """`leased` to `running`: the child is about to call the handler. False means that the fence is gone."""
+    if not move_fenced(tx, Event.START, State.RUNNING, fence, {"started_at": tx.now}):
+        return False
+    tx.execute(
+        "attempt",
+        update(job_attempts).where(*_attempt(fence)).values(started_at=tx.now, pid=pid),
+    )
+    return True
+
+
+def finalize(
+    tx: Transaction, fence: Fence, outcome: Outcome, backoff: Backoff, *, if_lapsed: bool = False
+) -> Decision | None:
+    """Write the end of the attempt that `fence` stands for, and what follows from it, in this transaction.
+
+    None means that the fence is gone: somebody else has written the end, and nothing was changed. With `if_lapsed` a
+    lease that has not run out is left alone, too."""
+    row = _lock_own(tx, fence)
+    if row is None or (if_lapsed and row.lease_expires > tx.now):
+        return None
+    standing = Standing(
+        attempt=row.attempt,
+        max_attempts=row.max_attempts,
+        first_max_attempts=row.first_max_attempts,
+        cancel_requested=row.cancel_requested_at is not None,
+        interruptions=_interruptions(tx, fence) if outcome.cause is Cause.INTERRUPTED else 0,
+    )
+    decision = decide(outcome, standing, backoff, _random)
+    if not move_fenced(tx, decision.event, decision.state, fence, _values(tx, outcome, decision)):
+        return None
+    tx.execute(
+        "attempt",
+        update(job_attempts)
+        .where(*_attempt(fence), job_attempts.c.cause.is_(None))
+        .values(cause=decision.cause.value, ended_at=tx.now, error=outcome.error),
+    )
+    if decision.state in FINAL:
+        settle_downstream(tx, End(fence.job_id, decision.state, decision.cause.value, fence.job_id))
+    return decision
+
+
+def settle_finalize(tx: Transaction, fence: Fence) -> bool | type[NotCommitted]:
+    """After a COMMIT of unknown outcome: True when this attempt has its end, by whosever hand."""
+    row = tx.execute("read", select(job_attempts.c.cause).where(*_attempt(fence))).one_or_none()
+    return True if row is not None and row.cause is not None else NotCommitted
+
+
+def _attempt(fence: Fence) -> tuple[Any, ...]:
+    return (
+        job_attempts.c.job_id == fence.job_id,
+        job_attempts.c.attempt == fence.attempt,
+        job_attempts.c.owner == fence.owner,
+    )
+
+
+def _lock_own(tx: Transaction, fence: Fence) -> Any:
+    columns = (
+        *(jobs.c.attempt, jobs.c.max_attempts, jobs.c.first_max_attempts, jobs.c.cancel_requested_at),
+        *(jobs.c.in_flight, jobs.c.lease_owner, jobs.c.lease_expires),
+    )
+    statement = tx.dialect.lock(select(*columns).where(jobs.c.id == fence.job_id))
+    row = tx.execute("lock", statement).one_or_none()
+    if row is None or not row.in_flight or (row.attempt, row.lease_owner) != (fence.attempt, fence.owner):
+        return None
+    return row
+
+
+def _interruptions(tx: Transaction, fence: Fence) -> int:
+    """How many attempts just before this one were interrupted, up to the number that matters."""
+    before = (
+        select(job_attempts.c.cause)
+        .where(job_attempts.c.job_id == fence.job_id, job_attempts.c.attempt < fence.attempt)
+        .order_by(job_attempts.c.attempt.desc())
+        .limit(INTERRUPTIONS_IN_A_ROW)
+    )
+    count = 0
+    for cause in tx.execute("interruptions", before).scalars():
+        if cause != Cause.INTERRUPTED.value:
+            break
+        count += 1
+    return count
+
+
+def _values(tx: Transaction, outcome: Outcome, decision: Decision) -> dict[str, Any]:
+    values: dict[str, Any] = {"max_attempts": decision.max_attempts}
+    match decision.state:
+        case State.DONE:
+            values["result"] = outcome.result
+        case State.SCHEDULED:
+            values["run_after"] = tx.now + timedelta(seconds=decision.delay or 0.0)
+        case State.FAILED:
+            values |= {"reason": decision.cause.value, "reason_text": _last_line(outcome.reason or outcome.error)}
+        case State.CANCELLED:
+            values |= {"reason": "cancelled", "reason_text": outcome.reason or "cancelled by an operator"}
+    return values
+
+
+def _last_line(text: str | None) -> str | None:
+    """What a traceback says in one line: its last."""
+    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    return lines[-1].encode()[:REASON_BYTES].decode(errors="ignore") if lines else None

@@ -1,0 +1,57 @@
+"""Order and rules of the dependency graph. Pure: no database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from sqljobs.schema.errors import CycleError
+from sqljobs.schema.states import FINAL, State
+
+
+class Edge(Enum):
+    """What an upstream's state makes of one edge."""
+
+    OPEN = "open"
+    SATISFIED = "satisfied"
+    BROKEN = "broken"
+
+
+def edge_of(kind: str, upstream: str, reason: str | None) -> Edge:
+    """The edge's standing: `ok` wants its upstream done (one that was not needed counts), the others want it ended."""
+    state = State(upstream)
+    if state not in FINAL:
+        return Edge.OPEN
+    if kind != "ok" or state is State.DONE or reason == "not_needed":
+        return Edge.SATISFIED
+    return Edge.BROKEN
+
+
+def in_order(upstreams: Sequence[Sequence[int]], names: Sequence[str]) -> list[int]:
+    """Positions 0..n-1, each after all of its `upstreams`, else in input order (Kahn, CACM 1962).
+
+    Raises `CycleError`, naming one circle by `names`."""
+    waiting_for = [len(set(positions)) for positions in upstreams]
+    dependents: list[list[int]] = [[] for _ in upstreams]
+    for position, ups in enumerate(upstreams):
+        for up in set(ups):
+            dependents[up].append(position)
+    order = [position for position, count in enumerate(waiting_for) if count == 0]
+    for position in order:  # grows while we walk it
+        for dependent in dependents[position]:
+            waiting_for[dependent] -= 1
+            if waiting_for[dependent] == 0:
+                order.append(dependent)
+    if len(order) < len(upstreams):
+        circle = _circle(upstreams, set(range(len(upstreams))) - set(order))
+        raise CycleError("these jobs wait for each other: " + " -> ".join(names[position] for position in circle))
+    return order
+
+
+def _circle(upstreams: Sequence[Sequence[int]], stuck: set[int]) -> list[int]:
+    position = min(stuck)
+    path: list[int] = []
+    while position not in path:
+        path.append(position)
+        position = next(up for up in upstreams[position] if up in stuck)
+    return [*path[path.index(position) :], position]

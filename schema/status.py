@@ -1,0 +1,89 @@
+"""The state of the whole queue in a few statements: the fields of `status --json`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+
+from sqljobs.schema.job_info import as_plain
+from sqljobs.schema.migrate import version_of
+from sqljobs.schema.ready import in_state
+from sqljobs.schema.states import State
+from sqljobs.schema.supervisors import SeenSupervisor, read_supervisors
+from sqljobs.schema.tables import job_groups, jobs
+from sqljobs.schema.transactions import Transaction
+
+
+def read_status(tx: Transaction) -> dict[str, Any]:
+    """Counts by state, groups with work, the oldest ready job, supervisors. Plain JSON values."""
+    counts = tx.execute("states", select(jobs.c.state, func.count().label("jobs")).group_by(jobs.c.state))
+    states = dict.fromkeys((state.value for state in State), 0) | {row.state: row.jobs for row in counts}
+    oldest = tx.execute("oldest", select(func.min(jobs.c.created_at)).where(in_state(State.READY))).scalar_one()
+    supervisors = read_supervisors(tx)
+    children = _children(tx)
+    return {
+        "schema_version": version_of(tx.conn),
+        "database": tx.conn.dialect.name,
+        "wakeup": "listen" if any(row.wakeup == "listen" and not _is_gone(row) for row in supervisors) else "poll",
+        "states": states,
+        "groups": _groups(tx),
+        "oldest_ready_seconds": None if oldest is None else max(0.0, (tx.now - oldest).total_seconds()),
+        "limits": [],
+        "holds": [],
+        "supervisors": [_supervisor(row, children.get(row.owner, 0)) for row in supervisors],
+    }
+
+
+def _groups(tx: Transaction) -> Sequence[dict[str, Any]]:
+    ready = tx.execute(
+        "ready_groups",
+        select(jobs.c.group_key, func.count().label("jobs"), func.max(jobs.c.weight).label("weight"))
+        .where(in_state(State.READY))
+        .group_by(jobs.c.group_key),
+    ).all()
+    flying = tx.execute(
+        "flying_groups",
+        select(jobs.c.group_key, func.count().label("jobs"), func.max(jobs.c.weight).label("weight"))
+        .where(jobs.c.in_flight.is_(True))
+        .group_by(jobs.c.group_key),
+    ).all()
+    set_weights = {row.group_key: row.weight for row in tx.execute("weights", select(job_groups))}
+    weights = {row.group_key: row.weight for row in (*flying, *ready)} | set_weights
+    waiting = {row.group_key: row.jobs for row in ready}
+    running = {row.group_key: row.jobs for row in flying}
+    return [
+        {"group": name, "ready": waiting.get(name, 0), "in_flight": running.get(name, 0), "weight": weights[name]}
+        for name in sorted(waiting.keys() | running.keys())
+    ]
+
+
+def _children(tx: Transaction) -> dict[str, int]:
+    rows = tx.execute(
+        "children",
+        select(jobs.c.lease_owner, func.count().label("jobs"))
+        .where(jobs.c.in_flight.is_(True))
+        .group_by(jobs.c.lease_owner),
+    )
+    return {row.lease_owner: row.jobs for row in rows}
+
+
+def _is_gone(row: SeenSupervisor) -> bool:
+    return row.state == "gone" or row.heartbeat_age_seconds > row.ttl
+
+
+def _supervisor(row: SeenSupervisor, children: int) -> dict[str, Any]:
+    shown = {
+        "name": row.name,
+        "host": row.host,
+        "pid": row.pid,
+        "state": "gone" if _is_gone(row) else row.state,
+        "slots": row.slots,
+        "children": children,
+        "types": row.types,
+        "heartbeat_age_seconds": row.heartbeat_age_seconds,
+    }
+    plain = as_plain(shown)
+    assert isinstance(plain, dict)
+    return plain

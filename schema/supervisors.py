@@ -1,0 +1,159 @@
+"""The supervisors' own rows: register under a name that is free, heartbeat, state; and the usage each publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from sqljobs.schema.errors import DatabaseUnavailable
+from sqljobs.schema.tables import job_supervisors, job_usage
+from sqljobs.schema.transactions import Database, Transaction
+
+NAMES_TRIED = 1000
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One start of a supervisor. `process` is (pid, start ticks), valid on `boot_id`; `ttl` in seconds."""
+
+    id: str
+    name: str
+    host: str
+    boot_id: str
+    pid: int
+    start_ticks: int
+    slots: int
+    types: Sequence[str]
+    ttl: float
+
+
+@dataclass(frozen=True)
+class SeenSupervisor:
+    """A supervisor's row, as another reads it."""
+
+    id: str
+    name: str
+    host: str
+    boot_id: str
+    pid: int
+    start_ticks: int
+    state: str
+    slots: int
+    types: Sequence[str]
+    wakeup: str
+    heartbeat_at: datetime
+    heartbeat_age_seconds: float
+    ttl: float
+
+    @property
+    def owner(self) -> str:
+        return owner_of(self.name, self.id)
+
+
+def owner_of(name: str, supervisor_id: str) -> str:
+    """The lease owner of this very start: no reused name and no restored backup can equal it."""
+    return f"{name}/{supervisor_id}"
+
+
+def register(database: Database, wanted: Registration) -> str:
+    """Write the row under the wanted name, or NAME-2, NAME-3, ... while that is taken; returns the name."""
+    for number in range(1, NAMES_TRIED):
+        name = wanted.name if number == 1 else f"{wanted.name}-{number}"
+        try:
+            database.transaction("register", lambda tx, name=name: _insert(tx, wanted, name))  # type: ignore[misc]
+        except IntegrityError:
+            continue
+        return name
+    raise DatabaseUnavailable(f"{NAMES_TRIED} supervisors are called {wanted.name!r}: choose another --name")
+
+
+def _insert(tx: Transaction, wanted: Registration, name: str) -> None:
+    tx.execute(
+        "insert",
+        insert(job_supervisors).values(
+            id=wanted.id,
+            name=name,
+            name_slot=name,
+            host=wanted.host,
+            boot_id=wanted.boot_id,
+            pid=wanted.pid,
+            start_ticks=wanted.start_ticks,
+            state="running",
+            slots=wanted.slots,
+            types=list(wanted.types),
+            wakeup="poll",
+            started_at=tx.now,
+            heartbeat_at=tx.now,
+            ttl=wanted.ttl,
+        ),
+    )
+
+
+def heartbeat(tx: Transaction, supervisor_id: str, state: str) -> None:
+    """Say that this supervisor lives, and what it does."""
+    tx.execute(
+        "beat",
+        update(job_supervisors).where(job_supervisors.c.id == supervisor_id).values(heartbeat_at=tx.now, state=state),
+    )
+
+
+def mark_gone(tx: Transaction, ids: Collection[str]) -> None:
+    """These starts are over; their names are free again."""
+    tx.execute(
+        "gone",
+        update(job_supervisors).where(job_supervisors.c.id.in_(sorted(ids))).values(state="gone", name_slot=None),
+    )
+
+
+def read_supervisors(tx: Transaction, *, living: bool = False) -> list[SeenSupervisor]:
+    """All supervisors that are not yet forgotten, or only those that are not known to be gone."""
+    statement = select(job_supervisors).order_by(job_supervisors.c.started_at)
+    if living:
+        statement = statement.where(job_supervisors.c.name_slot.is_not(None))
+    return [_seen(row, tx.now) for row in tx.execute("supervisors", statement)]
+
+
+def _seen(row: Any, now: datetime) -> SeenSupervisor:
+    columns = {name: getattr(row, name) for name in SeenSupervisor.__dataclass_fields__ if hasattr(row, name)}
+    return SeenSupervisor(**columns, heartbeat_age_seconds=max(0.0, (now - row.heartbeat_at).total_seconds()))
+
+
+@dataclass(frozen=True)
+class PublishedUsage:
+    """Slot time of one group by one supervisor, decayed as of `as_of`."""
+
+    group: str
+    slot_seconds: float
+    starts: float
+    as_of: datetime
+
+
+def publish_usage(tx: Transaction, supervisor_id: str, rows: Sequence[PublishedUsage]) -> None:
+    """Replace what this supervisor has published; nobody else writes these rows."""
+    tx.execute("forget_usage", delete(job_usage).where(job_usage.c.supervisor_id == supervisor_id))
+    if rows:
+        values = [
+            {
+                "supervisor_id": supervisor_id,
+                "group_key": row.group,
+                "slot_seconds": row.slot_seconds,
+                "starts": row.starts,
+                "as_of": row.as_of,
+            }
+            for row in rows
+        ]
+        tx.execute("usage", insert(job_usage), values)
+
+
+def read_usage(tx: Transaction, *, but: str) -> list[PublishedUsage]:
+    """What all other supervisors, living or gone, have published."""
+    statement = select(job_usage).where(job_usage.c.supervisor_id != but)
+    return [
+        PublishedUsage(row.group_key, row.slot_seconds, row.starts, row.as_of)
+        for row in tx.execute("read_usage", statement)
+    ]

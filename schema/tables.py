@@ -1,0 +1,284 @@
+"""The tables as ORM models, their CHECKs and indexes. No logic; the migrations are what creates them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Boolean, CheckConstraint, Double, Index, Integer, MetaData, Numeric, Table, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from sqljobs.schema.columns import OWNER_LENGTH, Id, Json, LongText, Name, UtcTime
+
+VERSION_TABLE = "job_schema_version"
+
+
+class Model(DeclarativeBase):
+    """Root of our models; its metadata holds our tables and nothing else."""
+
+    metadata = MetaData()
+
+
+def _partial(name: str, *columns: str, where: str, sqlite_where: str | None = None) -> Index:
+    """An index of the rows that meet `where`; MySQL and MariaDB, which have no partial ones, index all rows.
+
+    The tested column leads, so that both forms serve the same query."""
+    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(sqlite_where or where))
+
+
+class Job(Model):
+    """One job. The columns are public for queries; only sqljobs writes them."""
+
+    __tablename__ = "jobs"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=True)
+    type: Mapped[str] = mapped_column(Name())
+    args: Mapped[Any] = mapped_column(Json, nullable=True)
+    result: Mapped[Any] = mapped_column(Json, nullable=True)
+    state: Mapped[str] = mapped_column(Name(12))
+    reason: Mapped[str | None] = mapped_column(Name(40))
+    reason_text: Mapped[str | None] = mapped_column(LongText)
+    reason_job_id: Mapped[int | None] = mapped_column(Id)
+    parent_id: Mapped[int | None] = mapped_column(Id)
+    container: Mapped[bool] = mapped_column(Boolean, default=False)
+    group_key: Mapped[str] = mapped_column(Name())
+    weight: Mapped[int] = mapped_column(Integer)
+    priority: Mapped[int] = mapped_column(Integer)
+    key: Mapped[str | None] = mapped_column(Name())
+    key_for: Mapped[str] = mapped_column(Name(8), default="open")
+    # The key while it is taken, else NULL: a unique index that works where partial ones do not exist.
+    key_slot: Mapped[str | None] = mapped_column(Name())
+    lease_owner: Mapped[str | None] = mapped_column(Name(OWNER_LENGTH))
+    lease_expires: Mapped[datetime | None] = mapped_column(UtcTime)
+    in_flight: Mapped[bool] = mapped_column(Boolean, default=False)
+    heartbeat_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    run_after: Mapped[datetime | None] = mapped_column(UtcTime)
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    max_attempts: Mapped[int] = mapped_column(Integer)
+    # The number first given: what a retry grants again, and what is left of max_attempts without refunds.
+    first_max_attempts: Mapped[int] = mapped_column(Integer)
+    timeout: Mapped[float] = mapped_column(Double)
+    memory: Mapped[int | None] = mapped_column(Id)
+    uses: Mapped[Any] = mapped_column(Json, nullable=True)
+    spent: Mapped[Any] = mapped_column(Json, nullable=True)
+    on_failed: Mapped[str | None] = mapped_column(Name())
+    # Names of the options that the job itself was given; all others follow the handler at each claim.
+    given: Mapped[Any] = mapped_column(Json, nullable=True)
+    cancel_requested_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    cancel_now: Mapped[bool] = mapped_column(Boolean, default=False)
+    unmet_deps: Mapped[int] = mapped_column(Integer, default=0)
+    # Containers around this job that still wait for dependencies of their own.
+    closed_gates: Mapped[int] = mapped_column(Integer, default=0)
+    open_children: Mapped[int] = mapped_column(Integer, default=0)
+    done_children: Mapped[int] = mapped_column(Integer, default=0)
+    failed_children: Mapped[int] = mapped_column(Integer, default=0)
+    cancelled_children: Mapped[int] = mapped_column(Integer, default=0)
+    progress_done: Mapped[float | None] = mapped_column(Double)
+    progress_total: Mapped[float | None] = mapped_column(Double)
+    progress_note: Mapped[str | None] = mapped_column(LongText)
+    # Which call of enqueue wrote the row: finds the ids where INSERT has no RETURNING, and settles a lost COMMIT.
+    batch: Mapped[str | None] = mapped_column(Name(32))
+    batch_no: Mapped[int | None] = mapped_column(Integer)
+    created_at: Mapped[datetime] = mapped_column(UtcTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcTime)
+
+    __table_args__ = (
+        CheckConstraint(
+            "state IN ('blocked','scheduled','ready','leased','running','waiting','done','failed','cancelled')",
+            name="jobs_state",
+        ),
+        CheckConstraint("in_flight = (state IN ('leased','running'))", name="jobs_in_flight"),
+        CheckConstraint("in_flight = (lease_owner IS NOT NULL)", name="jobs_owner"),
+        CheckConstraint("in_flight = (lease_expires IS NOT NULL)", name="jobs_expires"),
+        CheckConstraint("in_flight = (heartbeat_at IS NOT NULL)", name="jobs_heartbeat"),
+        CheckConstraint("(ended_at IS NOT NULL) = (state IN ('done','failed','cancelled'))", name="jobs_ended"),
+        CheckConstraint("attempt >= 0 AND attempt <= max_attempts", name="jobs_attempt"),
+        CheckConstraint("unmet_deps >= 0 AND closed_gates >= 0 AND open_children >= 0", name="jobs_counters"),
+        CheckConstraint(
+            "state NOT IN ('ready','leased','running') OR (unmet_deps = 0 AND closed_gates = 0 AND NOT container)",
+            name="jobs_claimable",
+        ),
+        CheckConstraint("result IS NULL OR container OR state IN ('done','waiting')", name="jobs_result"),
+        CheckConstraint("weight >= 1 AND priority BETWEEN -1000 AND 1000", name="jobs_rank"),
+        Index("jobs_key", "type", "key_slot", unique=True),
+        Index("jobs_parent", "parent_id", "state"),
+        _partial(
+            "jobs_ready",
+            *("state", "group_key", "priority", "created_at", "id", "type", "weight"),
+            where="state = 'ready'",
+        ),
+        _partial("jobs_due", "state", "run_after", where="state = 'scheduled'"),
+        _partial("jobs_in_flight", "in_flight", "lease_expires", where="in_flight", sqlite_where="in_flight = 1"),
+        _partial("jobs_lease", "lease_owner", where="in_flight", sqlite_where="in_flight = 1"),
+        {
+            "sqlite_autoincrement": True,
+            "mysql_engine": "InnoDB",
+            "mariadb_engine": "InnoDB",
+            "mysql_default_charset": "utf8mb4",
+            "mariadb_default_charset": "utf8mb4",
+            "postgresql_with": {
+                "fillfactor": "70",
+                "autovacuum_vacuum_scale_factor": "0.02",
+                "autovacuum_vacuum_threshold": "1000",
+                "autovacuum_vacuum_cost_delay": "0",
+                "autovacuum_analyze_scale_factor": "0.02",
+            },
+        },
+    )
+
+
+class JobDep(Model):
+    """One edge: `job_id` waits for `depends_on_id`."""
+
+    __tablename__ = "job_deps"
+
+    job_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    depends_on_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(Name(8))
+    position: Mapped[int] = mapped_column(Integer)
+    satisfied: Mapped[bool] = mapped_column(Boolean)
+    # False while the upstream's end might have been written without seeing this edge: a supervisor looks once.
+    checked: Mapped[bool] = mapped_column(Boolean)
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('ok','any','not_ok')", name="job_deps_kind"),
+        CheckConstraint("job_id <> depends_on_id", name="job_deps_self"),
+        Index("job_deps_upstream", "depends_on_id", "satisfied"),
+        _partial(
+            *("job_deps_unchecked", "checked", "depends_on_id"),
+            where="NOT checked",
+            sqlite_where="checked = 0",
+        ),
+        {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},
+    )
+
+
+class Attempt(Model):
+    """One try of one job, numbered at the claim; `cause` is set once."""
+
+    __tablename__ = "job_attempts"
+
+    job_id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=False)
+    attempt: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    owner: Mapped[str] = mapped_column(Name(OWNER_LENGTH))
+    supervisor: Mapped[str] = mapped_column(Name())
+    pid: Mapped[int | None] = mapped_column(Integer)
+    start_ticks: Mapped[int | None] = mapped_column(Id)
+    claimed_at: Mapped[datetime] = mapped_column(UtcTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    ended_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    cause: Mapped[str | None] = mapped_column(Name(12))
+    error: Mapped[str | None] = mapped_column(LongText)
+    exit_code: Mapped[int | None] = mapped_column(Integer)
+    signal: Mapped[str | None] = mapped_column(Name(20))
+    cpu_seconds: Mapped[float | None] = mapped_column(Double)
+    max_rss_bytes: Mapped[int | None] = mapped_column(Id)
+    stack_dump: Mapped[str | None] = mapped_column(LongText)
+    log_tail: Mapped[str | None] = mapped_column(LongText)
+    used: Mapped[Any] = mapped_column(Json, nullable=True)
+    spent: Mapped[Any] = mapped_column(Json, nullable=True)
+
+    __table_args__ = (
+        CheckConstraint("(cause IS NULL) = (ended_at IS NULL)", name="job_attempts_ended"),
+        {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},
+    )
+
+
+class SupervisorRow(Model):
+    """One start of a supervisor; `name_slot` is its name while it lives."""
+
+    __tablename__ = "job_supervisors"
+
+    id: Mapped[str] = mapped_column(Name(32), primary_key=True)
+    name: Mapped[str] = mapped_column(Name())
+    name_slot: Mapped[str | None] = mapped_column(Name(), unique=True)
+    host: Mapped[str] = mapped_column(Name())
+    boot_id: Mapped[str] = mapped_column(Name(64))
+    pid: Mapped[int] = mapped_column(Integer)
+    start_ticks: Mapped[int] = mapped_column(Id)
+    state: Mapped[str] = mapped_column(Name(12))
+    slots: Mapped[int] = mapped_column(Integer)
+    types: Mapped[Any] = mapped_column(Json)
+    devices: Mapped[Any] = mapped_column(Json, nullable=True)
+    wakeup: Mapped[str] = mapped_column(Name(8))
+    started_at: Mapped[datetime] = mapped_column(UtcTime)
+    heartbeat_at: Mapped[datetime] = mapped_column(UtcTime)
+    ttl: Mapped[float] = mapped_column(Double)
+
+    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
+
+
+class GroupUsage(Model):
+    """Slot time that one supervisor gave to one group, decayed as of `as_of`; only that supervisor writes it."""
+
+    __tablename__ = "job_usage"
+
+    supervisor_id: Mapped[str] = mapped_column(Name(32), primary_key=True)
+    group_key: Mapped[str] = mapped_column(Name(), primary_key=True)
+    slot_seconds: Mapped[float] = mapped_column(Double)
+    starts: Mapped[float] = mapped_column(Double)
+    as_of: Mapped[datetime] = mapped_column(UtcTime)
+
+    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
+
+
+class Group(Model):
+    """A group's own weight, set by an operator."""
+
+    __tablename__ = "job_groups"
+
+    group_key: Mapped[str] = mapped_column(Name(), primary_key=True)
+    weight: Mapped[int] = mapped_column(Integer)
+
+    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
+
+
+class Limit(Model):
+    """A named capacity; `group_key` is '' but for one group's own amount."""
+
+    __tablename__ = "job_limits"
+
+    name: Mapped[str] = mapped_column(Name(), primary_key=True)
+    group_key: Mapped[str] = mapped_column(Name(), primary_key=True, default="")
+    kind: Mapped[str] = mapped_column(Name(12))
+    amount: Mapped[Decimal] = mapped_column(Numeric(24, 6))
+    per: Mapped[str | None] = mapped_column(Name(20))
+    each_group: Mapped[bool] = mapped_column(Boolean, default=False)
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('resource','rate','budget')", name="job_limits_kind"),
+        {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},
+    )
+
+
+class Hold(Model):
+    """A hold on a job, type, group, limit, supervisor, or on all (name '')."""
+
+    __tablename__ = "job_holds"
+
+    kind: Mapped[str] = mapped_column(Name(12), primary_key=True)
+    name: Mapped[str] = mapped_column(Name(), primary_key=True, default="")
+    reason: Mapped[str | None] = mapped_column(LongText)
+    since: Mapped[datetime] = mapped_column(UtcTime)
+    until: Mapped[datetime | None] = mapped_column(UtcTime)
+
+    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
+
+
+def _table(model: type[Model]) -> Table:
+    table = model.__table__
+    assert isinstance(table, Table)
+    return table
+
+
+jobs = _table(Job)
+job_deps = _table(JobDep)
+job_attempts = _table(Attempt)
+job_supervisors = _table(SupervisorRow)
+job_usage = _table(GroupUsage)
+job_groups = _table(Group)
+
+OUR_TABLES = frozenset(Model.metadata.tables) | {VERSION_TABLE}

@@ -1,0 +1,172 @@
+"""Transactions of our own: begun by the dialect's rules, retried when that is safe, their steps named.
+
+A failed COMMIT is an unknown outcome; it is settled by reading, never guessed from the exception."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, CursorResult, Engine, Executable
+from sqlalchemy.exc import SQLAlchemyError
+
+from sqljobs.schema.dialects import Dialect, Trouble, dialect_for
+from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
+from sqljobs.schema.errors import DatabaseUnavailable, NotInitialised
+from sqljobs.schema.steps import step
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 2.0
+RETRIES = 10
+
+
+class NotCommitted:
+    """What a `settle` function returns when it read that the transaction did not happen."""
+
+
+class CommitUnknown(Exception):
+    """COMMIT failed in a way that leaves open whether the server carried it out."""
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One open transaction: a connection, its dialect, the database's clock at its begin, the prefix of its steps."""
+
+    name: str
+    conn: Connection
+    dialect: Dialect
+    now: datetime
+
+    def execute(
+        self,
+        what: str,
+        statement: Executable,
+        rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
+    ) -> CursorResult[Any]:
+        """Run one statement, announced as step `name.what`."""
+        self.step(what)
+        return self.conn.execute(statement, rows)
+
+    def step(self, what: str) -> None:
+        """Announce the step `name.what`."""
+        step(f"{self.name}.{what}")
+
+
+@dataclass(frozen=True)
+class Database:
+    """An engine and the rules of its database. The engine may be a user's own: its defaults do not matter."""
+
+    engine: Engine
+    dialect: Dialect
+
+    @classmethod
+    def of(cls, engine: Engine) -> Database:
+        return cls(engine, dialect_for(engine))
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection at our isolation level, whatever the engine's default is."""
+        level = "AUTOCOMMIT" if self.dialect.name == "sqlite" else "READ COMMITTED"
+        with self.engine.connect() as conn:
+            yield conn.execution_options(isolation_level=level, **{OWN_TRANSACTION: True})
+
+    def transaction(
+        self,
+        name: str,
+        work: Callable[[Transaction], T],
+        *,
+        settle: Callable[[Transaction], T | type[NotCommitted]] | None = None,
+        patience: float = PATIENCE_SECONDS,
+        reconnect_for: float = 0.0,
+    ) -> T:
+        """Run `work` in a transaction of its own and commit.
+
+        `work` may run several times: deadlocks, serialization failures, lock timeouts and busy databases are rolled
+        back and retried with jitter, at most `RETRIES` times; a lost connection is retried for `reconnect_for`
+        seconds. After a COMMIT of unknown outcome `settle` reads, on a fresh connection, what became of it.
+        Raises `DatabaseUnavailable` when the retries are used up, `CommitUnknown` when there is no `settle`."""
+        patience_until = time.monotonic() + reconnect_for
+        failures = 0
+        while True:
+            try:
+                return self._once(name, work, patience)
+            except CommitUnknown:
+                if settle is None:
+                    raise
+                settled = self.transaction(f"{name}.settle", settle, reconnect_for=reconnect_for)
+                if settled is not NotCommitted:
+                    return settled  # type: ignore[return-value]  # narrowed by identity
+            except SQLAlchemyError as error:
+                failures += 1
+                self._give_up_or_wait(error, failures, patience_until)
+
+    def _once(self, name: str, work: Callable[[Transaction], T], patience: float) -> T:
+        with self.connection() as conn:
+            try:
+                step(f"{name}.begin")
+                now = self.dialect.begin(conn, patience=patience)
+                result = work(Transaction(name, conn, self.dialect, now))
+            except BaseException:
+                self._roll_back(conn)
+                raise
+            self._commit(name, conn)
+            return result
+
+    def _commit(self, name: str, conn: Connection) -> None:
+        step(f"{name}.commit")
+        try:
+            self.dialect.commit(conn)
+        except SQLAlchemyError as error:
+            refused = self.dialect.trouble(error) is Trouble.RETRY
+            self._roll_back(conn)
+            if refused:
+                raise
+            raise CommitUnknown(one_line(error)) from error
+        step(f"{name}.committed")
+
+    def _roll_back(self, conn: Connection) -> None:
+        try:
+            self.dialect.rollback(conn)
+        except SQLAlchemyError:
+            # The server forgets an unfinished transaction with its connection.
+            conn.invalidate()
+
+    def _give_up_or_wait(self, error: SQLAlchemyError, failures: int, patience_until: float) -> None:
+        if self.dialect.missing_table(error):
+            raise NotInitialised("the tables of sqljobs are missing: run `sqljobs init`") from error
+        trouble = self.dialect.trouble(error)
+        if trouble is Trouble.OTHER:
+            raise error
+        if trouble is Trouble.DISCONNECTED and time.monotonic() >= patience_until:
+            raise DatabaseUnavailable(f"the database cannot be reached: {one_line(error)}") from error
+        if trouble is Trouble.RETRY and failures > RETRIES:
+            raise DatabaseUnavailable(f"the database stays busy: {one_line(error)}") from error
+        time.sleep(random.uniform(0.0, min(1.0, 0.01 * 2**failures)))
+
+    def read(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """Run `work`, which only reads, without a write lock. Errors as in `transaction`."""
+        failures = 0
+        while True:
+            try:
+                with self.connection() as conn:
+                    result = work(Transaction(name, conn, self.dialect, self.dialect.now(conn)))
+                    conn.rollback()
+                    return result
+            except SQLAlchemyError as error:
+                failures += 1
+                self._give_up_or_wait(error, failures, 0.0)
+
+
+def one_line(error: BaseException) -> str:
+    """The driver's message on one line, without the statement and its parameters."""
+    original = getattr(error, "orig", None) or error
+    arguments: tuple[object, ...] = getattr(original, "args", ())
+    if len(arguments) == 2 and isinstance(arguments[0], int):  # PyMySQL: (code, text)
+        return " ".join(str(arguments[1]).split())
+    return " ".join(str(original).split())

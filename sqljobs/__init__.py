@@ -1,0 +1,87 @@
+"""sqljobs: a durable, explainable job queue in the relational database you already have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqljobs.schema.configure import alembic_include_name, configure
+from sqljobs.schema.engine import create_engine
+from sqljobs.schema.errors import (
+    BadHandlers,
+    CycleError,
+    DatabaseUnavailable,
+    DuplicateKey,
+    Error,
+    InvalidJob,
+    LimitTimeout,
+    NoRunningJob,
+    NotInitialised,
+    Refused,
+    SchemaOutdated,
+    UnknownJob,
+    WaitTimeout,
+)
+from sqljobs.schema.job_info import JobInfo
+from sqljobs.schema.outcomes import Backoff, exponential
+from sqljobs.schema.specs import JobSpec
+from sqljobs.schema.tables import Job, JobDep
+from sqljobs.schema.upstream import Upstream
+from sqljobs.worker_runtime.endings import Cancel, Fail, Retry, Snooze
+from sqljobs.worker_runtime.enqueue import cancel, enqueue, enqueue_many, get_job, retry
+from sqljobs.worker_runtime.registry import handler
+from sqljobs.worker_runtime.running_job import RunningJob, current_job
+from sqljobs.worker_runtime.wait import wait
+
+if TYPE_CHECKING:
+    from sqljobs.supervisor.supervise import Supervisor
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Backoff",
+    "BadHandlers",
+    "Cancel",
+    "CycleError",
+    "DatabaseUnavailable",
+    "DuplicateKey",
+    "Error",
+    "Fail",
+    "InvalidJob",
+    "Job",
+    "JobDep",
+    "JobInfo",
+    "JobSpec",
+    "LimitTimeout",
+    "NoRunningJob",
+    "NotInitialised",
+    "Refused",
+    "Retry",
+    "RunningJob",
+    "SchemaOutdated",
+    "Snooze",
+    "Supervisor",
+    "UnknownJob",
+    "Upstream",
+    "WaitTimeout",
+    "alembic_include_name",
+    "cancel",
+    "configure",
+    "create_engine",
+    "current_job",
+    "enqueue",
+    "enqueue_many",
+    "exponential",
+    "get_job",
+    "handler",
+    "retry",
+    "wait",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The supervisor needs Linux; a process that only enqueues runs anywhere and need not load it.
+    if name == "Supervisor":
+        from sqljobs.supervisor.supervise import Supervisor
+
+        return Supervisor
+    raise AttributeError(f"module 'sqljobs' has no attribute {name!r}")

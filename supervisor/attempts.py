@@ -1,0 +1,176 @@
+"""The attempts that run in this supervisor's children: start them, stop them by the ladder, learn of their ends."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from sqlalchemy import Engine
+
+from sqljobs.schema.claim import Lease
+from sqljobs.schema.evidence import Evidence
+from sqljobs.schema.outcomes import Outcome
+from sqljobs.schema.transactions import Database
+from sqljobs.supervisor.children import Child, Children, Ended
+from sqljobs.supervisor.crashes import HANDLER_REACHED, cause_of_death, signal_name
+from sqljobs.supervisor.kill_ladder import Ladder, Reason, next_action, next_due, stop
+from sqljobs.supervisor.liveness import Liveness, probe
+from sqljobs.supervisor.loop import Loop
+from sqljobs.supervisor.settings import HANDLER_REACHED_WITHIN
+from sqljobs.worker_runtime.child import FINALIZED, ChildStart, run_child
+from sqljobs.worker_runtime.registry import JobType
+
+LEAVE_SECONDS = 10.0
+
+
+def boottime() -> float:
+    """Seconds since boot, suspend included; no step of a wall clock moves it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True)
+class Running:
+    """One attempt in a child. `ladder` says whether, and how far, it is being stopped."""
+
+    lease: Lease
+    job_type: JobType
+    child: Child[int]
+    ladder: Ladder = field(default_factory=Ladder)
+
+    @property
+    def overdue_at(self) -> float | None:
+        """When its timeout is over, on the boot-time clock."""
+        return self.child.forked_at + self.lease.timeout if self.lease.timeout else None
+
+
+@dataclass(frozen=True)
+class Death:
+    """An attempt whose process is gone: the evidence, and what to write if the child has not written its end."""
+
+    lease: Lease
+    job_type: JobType
+    evidence: Evidence
+    outcome: Outcome | None
+
+
+class Attempts:
+    """All attempts of this supervisor, by job id. Main thread only."""
+
+    def __init__(self, database: Database, engines: Iterable[Engine], *, kill_grace: float, deadline: float) -> None:
+        self._database = database
+        self._engines = tuple(engines)
+        self._kill_grace = kill_grace
+        self._deadline = deadline
+        self._children: Children[int] = Children()
+        self._running: dict[int, Running] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, lease: Lease, job_type: JobType, loop: Loop | None) -> None:
+        """Fork the child of `lease`. Raises `ForkFailed` or `ThreadsAlive`, with nothing left behind."""
+        given = ChildStart(self._database, job_type, os.getpid(), self._engines, reconnect_for=self._deadline)
+
+        def run(report_fd: int) -> NoReturn:
+            run_child(lease, given, report_fd)
+
+        child = self._children.spawn(lease.job_id, run)
+        self._running[lease.job_id] = Running(lease, job_type, child)
+        if loop is not None:
+            loop.watch(child.pidfd, lambda: None)  # its end wakes the loop, which reaps at the next turn
+
+    def close_sqlite_connections(self) -> None:
+        """SQLite keeps its locks per process and in memory: no connection of ours may be open across a fork."""
+        for engine in (*self._engines, self._database.engine):
+            if engine.dialect.name == "sqlite":
+                engine.dispose()
+
+    def stop(self, job_ids: Iterable[int], reason: Reason, *, at_once: bool = False) -> None:
+        """Bring these attempts to their end by the ladder, `at_once` from its top: SIGKILL.
+
+        Those that are being stopped already keep their first reason."""
+        since = boottime() - (self._kill_grace if at_once else 0.0)
+        for job_id in job_ids:
+            if job_id in self._running:
+                running = self._running[job_id]
+                self._running[job_id] = replace(running, ladder=stop(running.ladder, reason, since))
+
+    def expect_exit(self, job_ids: Iterable[int]) -> None:
+        """The ends of these attempts are written: a process that stays all the same is stopped after a while."""
+        for job_id in job_ids:
+            if job_id in self._running:
+                running = self._running[job_id]
+                ladder = stop(running.ladder, Reason.ENDED, boottime() + LEAVE_SECONDS)
+                self._running[job_id] = replace(running, ladder=ladder)
+
+    def stop_all(self, reason: Reason) -> None:
+        self.stop(list(self._running), reason)
+
+    def step_ladders(self) -> None:
+        """Begin to stop what is over its time, and send the signals that are due."""
+        now = boottime()
+        for job_id, running in list(self._running.items()):
+            ladder = running.ladder
+            if running.overdue_at is not None and now >= running.overdue_at:
+                ladder = stop(ladder, Reason.TIMEOUT, now)
+            elif ladder.reason is None and now >= running.child.forked_at + HANDLER_REACHED_WITHIN:
+                ladder = ladder if self._reached(running) else stop(ladder, Reason.NOT_REACHED, now)
+            ladder, action = next_action(ladder, now, self._kill_grace)
+            if action is not None:
+                self._children.signal(running.child, action.signal, group=True)
+            self._running[job_id] = replace(running, ladder=ladder)
+
+    def _reached(self, running: Running) -> bool:
+        return HANDLER_REACHED in self._children.reports(running.child)
+
+    def next_due(self) -> float | None:
+        """When `step_ladders` has something to do by time alone, on the boot-time clock."""
+        times = []
+        for running in self._running.values():
+            if running.ladder.reason is None:
+                times.append(running.overdue_at)
+                if boottime() < running.child.forked_at + HANDLER_REACHED_WITHIN:
+                    times.append(running.child.forked_at + HANDLER_REACHED_WITHIN)
+            else:
+                times.append(next_due(running.ladder, self._kill_grace))
+        return min((moment for moment in times if moment is not None), default=None)
+
+    def reap(self, loop: Loop | None) -> list[Death]:
+        """The attempts whose processes have ended since the last call."""
+        deaths = []
+        for ended in self._children.reap():
+            if loop is not None:
+                loop.unwatch(ended.child.pidfd)
+            deaths.append(_death(self._running.pop(ended.child.key), ended))
+        return deaths
+
+    def alive(self) -> dict[int, int]:
+        """Job id -> attempt of the children that live: the same process as forked, and not a zombie."""
+        return {
+            job_id: running.lease.attempt
+            for job_id, running in self._running.items()
+            if probe(running.child.pid, running.child.start_ticks) in (Liveness.ALIVE, Liveness.STOPPED)
+        }
+
+
+def _death(running: Running, ended: Ended[int]) -> Death:
+    evidence = Evidence(
+        fence=running.lease.fence,
+        pid=ended.child.pid,
+        start_ticks=ended.child.start_ticks,
+        exit_code=ended.exit_code,
+        signal=None if ended.signal is None else signal_name(ended.signal),
+        cpu_seconds=ended.cpu_seconds,
+        max_rss_bytes=ended.max_rss_bytes,
+    )
+    if FINALIZED in ended.reports:
+        return Death(running.lease, running.job_type, evidence, None)
+    outcome = cause_of_death(
+        exit_code=ended.exit_code, signal=ended.signal, reports=ended.reports, asked=running.ladder.reason
+    )
+    if running.job_type.is_fatal(outcome.cause):
+        outcome = replace(outcome, fatal=True)
+    return Death(running.lease, running.job_type, evidence, outcome)

@@ -1,0 +1,218 @@
+"""The table of live children. The one place that forks, waits and signals; it decides nothing and knows no jobs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Generic, NoReturn, TypeVar
+
+from sqljobs.supervisor.liveness import other_threads, start_ticks_of
+
+K = TypeVar("K", bound=Hashable)
+
+OWN_FAULT = 70
+# What a pipe holds by default: one read of that size empties it.
+_PIPE_BYTES = 65536
+# A dead child that is only looked at keeps its number from being given away.
+_LOOK_ONLY = os.WEXITED | os.WNOHANG | os.WNOWAIT
+
+
+class ThreadsAlive(RuntimeError):
+    """A fork was refused: the child would inherit locks held by threads that it does not have."""
+
+
+class ForkFailed(OSError):
+    """The kernel refused a process, or what is needed to watch over it; nothing was left behind."""
+
+
+@dataclass(frozen=True)
+class Child(Generic[K]):
+    """A forked process, not yet reaped. `forked_at`: CLOCK_BOOTTIME in seconds, just before the fork.
+
+    `pidfd` becomes readable when the process ends; `report_fd` belongs to `Children`."""
+
+    key: K
+    pid: int
+    start_ticks: int
+    pidfd: int
+    report_fd: int
+    forked_at: float
+
+
+@dataclass(frozen=True)
+class Ended(Generic[K]):
+    """How a child ended. Both `exit_code` and `signal` None: the status was lost to other code in this process.
+
+    `cpu_seconds` and `max_rss_bytes` (the largest process, pages shared with the parent included) cover the child
+    and the descendants that it waited for. `child.pidfd` is closed: unwatch it before anything is opened."""
+
+    child: Child[K]
+    exit_code: int | None
+    signal: int | None
+    cpu_seconds: float
+    max_rss_bytes: int
+    reports: bytes
+
+
+class Children(Generic[K]):
+    """The children of this process, by key. For the main thread alone: a child dies with the thread that forked it."""
+
+    def __init__(self) -> None:
+        # Inherited from whoever started us; the kernel would then drop every exit status.
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._table: dict[K, Child[K]] = {}
+        self._reports: dict[K, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[Child[K]]:
+        """The children now; the table may change meanwhile."""
+        return iter(list(self._table.values()))
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._table
+
+    def get(self, key: K) -> Child[K] | None:
+        """The unreaped child with this key."""
+        return self._table.get(key)
+
+    def spawn(self, key: K, run: Callable[[int], NoReturn]) -> Child[K]:
+        """Fork a child that calls `run(fd)`, where `fd` is the writing end of a pipe for its reports.
+
+        The child starts with all signals blocked; `run` must unblock them. Whatever `run` raises or returns ends
+        the child with exit code 70. Raises `ThreadsAlive`, `ForkFailed`, and KeyError for a key in use."""
+        if key in self._table:
+            raise KeyError(f"{key!r} has a child already")
+        # Else a handler of the parent could run in the child, or an exception from one lose a child just forked.
+        with _signals_blocked():
+            try:
+                child = _fork(key, run)
+            except OSError as error:
+                raise ForkFailed(error.errno, f"cannot start a child process: {error.strerror}") from error
+            self._table[key], self._reports[key] = child, b""
+        return child
+
+    def reports(self, child: Child[K]) -> bytes:
+        """All that an unreaped child has reported so far."""
+        with suppress(BlockingIOError):
+            self._reports[child.key] += os.read(child.report_fd, _PIPE_BYTES)
+        return self._reports[child.key]
+
+    def signal(self, child: Child[K], number: int, *, group: bool) -> bool:
+        """Send a signal to a child, or to all of its process group; False when there was nobody left to take it."""
+        # Only an unreaped child keeps its number, as pid and as group, from being given to strangers.
+        if self._table.get(child.key) is not child:
+            return False
+        delivered = group and _signal_group(child.pid, number)
+        # Before its setsid the child leads no group yet, and SIGKILL twice does no harm.
+        if not delivered or number == signal.SIGKILL:
+            with suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(child.pidfd, number)
+                return True
+        return delivered
+
+    def reap(self) -> list[Ended[K]]:
+        """Take the children that have ended out of the table, without waiting for any.
+
+        What is left in their process groups is killed."""
+        return [self._bury(child) for child in self if _has_ended(child.pid)]
+
+    def _bury(self, child: Child[K]) -> Ended[K]:
+        reports = self.reports(child)
+        code: int | None = None
+        cpu_seconds, max_rss_bytes = 0.0, 0
+        # Lost (no such child): other code waited for it, so its number may be a stranger's by now.
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, child.pid, _LOOK_ONLY)
+            _signal_group(child.pid, signal.SIGKILL)
+            _, status, usage = os.wait4(child.pid, os.WNOHANG)
+            code = os.waitstatus_to_exitcode(status)
+            cpu_seconds, max_rss_bytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+        del self._table[child.key], self._reports[child.key]
+        os.close(child.pidfd)
+        os.close(child.report_fd)
+        return Ended(
+            child,
+            exit_code=code if code is not None and code >= 0 else None,
+            signal=-code if code is not None and code < 0 else None,
+            cpu_seconds=cpu_seconds,
+            max_rss_bytes=max_rss_bytes,
+            reports=reports,
+        )
+
+
+def _fork(key: K, run: Callable[[int], NoReturn]) -> Child[K]:
+    if threads := other_threads():
+        raise ThreadsAlive(f"cannot fork while other threads run ({', '.join(threads)}): try --no-preload")
+    report_fd, write_fd = os.pipe2(os.O_CLOEXEC)
+    pid = pidfd = -1
+    try:
+        os.set_blocking(report_fd, False)
+        forked_at = time.clock_gettime(time.CLOCK_BOOTTIME)
+        pid = os.fork()
+        if pid == 0:
+            _run_as_child(run, write_fd)
+        pidfd = os.pidfd_open(pid)
+        start_ticks = start_ticks_of(pid)
+        if start_ticks is None:
+            raise OSError(errno.ESRCH, "/proc does not show it")
+    except BaseException:
+        if pid > 0:
+            _discard(pid)
+        for fd in (report_fd, pidfd):
+            if fd >= 0:
+                os.close(fd)
+        raise
+    finally:
+        os.close(write_fd)
+    return Child(key, pid, start_ticks, pidfd, report_fd, forked_at)
+
+
+def _run_as_child(run: Callable[[int], NoReturn], report_fd: int) -> NoReturn:
+    # Nothing may return from here: above lies the parent's stack.
+    try:
+        run(report_fd)
+    except BaseException:  # noqa: BLE001 - an exit by exception would unwind the parent's stack
+        os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
+    finally:
+        os._exit(OWN_FAULT)
+
+
+def _discard(pid: int) -> None:
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        # May raise what a handler raises, and has blocked then all the same.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _signal_group(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, pid, _LOOK_ONLY) is not None
+    except ChildProcessError:
+        return True

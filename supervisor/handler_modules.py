@@ -1,0 +1,105 @@
+"""Import handlers modules by name, file or object, and say in one line why one does not import."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from sqljobs.schema.errors import BadHandlers
+from sqljobs.schema.payloads import safe_text
+from sqljobs.worker_runtime.registry import JobType, provided_by
+
+Handlers = str | os.PathLike[str] | ModuleType
+MESSAGE_BYTES = 500
+
+
+def load_handlers(
+    handlers: Handlers | Iterable[Handlers], *, app_dir: str | os.PathLike[str] = "."
+) -> dict[str, JobType]:
+    """The job types that `handlers` (one, or several) provide; `app_dir` is where module names are looked for.
+
+    Raises `BadHandlers`, naming file and line, for a module that does not import, registers a name twice, or none."""
+    listed = [handlers] if isinstance(handlers, (str, os.PathLike, ModuleType)) else list(handlers)
+    if not listed:
+        raise BadHandlers("no handlers: name a module or a file that declares job types")
+    modules = [_load(item, Path(app_dir)) for item in listed]
+    provided = provided_by(modules)
+    if not provided:
+        names = ", ".join(module.__name__ for module in modules)
+        raise BadHandlers(f"{names} registers no job type: put @sqljobs.handler on a function")
+    return provided
+
+
+def _load(item: Handlers, app_dir: Path) -> ModuleType:
+    if isinstance(item, ModuleType):
+        return item
+    text = os.fspath(item)
+    try:
+        if text.endswith(".py") or os.sep in text:
+            return _load_file(Path(text))
+        _put_first_on_path(app_dir)
+        return importlib.import_module(text)
+    except BadHandlers:
+        raise
+    except BaseException as error:  # a module may raise SystemExit, too
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise BadHandlers(f"handlers {text!r} cannot be imported: {_why(error, text)}") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    path = path.resolve()
+    if not path.is_file():
+        raise BadHandlers(f"there is no handlers file {str(path)!r}")
+    # A file beside it is imported by its plain name, as when the file is run.
+    _put_first_on_path(path.parent)
+    name = _name_for(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadHandlers(f"{str(path)!r} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    former = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if former is None:
+            del sys.modules[name]
+        else:
+            sys.modules[name] = former
+        raise
+    return module
+
+
+def _name_for(path: Path) -> str:
+    """The file's stem, unless a module of another file has that name."""
+    other = sys.modules.get(path.stem)
+    if other is None or getattr(other, "__file__", None) == str(path):
+        return path.stem
+    return f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+
+
+def _put_first_on_path(folder: Path) -> None:
+    entry = str(folder.resolve())
+    if entry not in sys.path:
+        sys.path.insert(0, entry)
+
+
+def _why(error: BaseException, name: str) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
+        return f"there is no module {error.name!r} (a file needs its path, such as ./{error.name}.py; see --app-dir)"
+    text = safe_text(error, limit_bytes=MESSAGE_BYTES)
+    told = f"{type(error).__name__}: {' '.join(text.split())}"
+    if isinstance(error, SyntaxError):
+        return f"{told} ({error.filename}, line {error.lineno})"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    theirs = [frame for frame in frames if os.path.dirname(__file__) not in os.path.abspath(frame.filename)]
+    last = next((frame for frame in reversed(theirs) if "/sqljobs/" not in frame.filename), None)
+    return told if last is None else f"{told} ({last.filename}, line {last.lineno})"

@@ -1,0 +1,113 @@
+"""Says which processes, ours or another supervisor's, and threads are alive. The only file that uses psutil.
+
+It never signals and never waits: for our own children the truth is `children.reap`."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import psutil
+
+
+class Liveness(StrEnum):
+    """What became of a process."""
+
+    ALIVE = "alive"
+    STOPPED = "stopped"  # by a signal or a debugger: it holds what it held, but does nothing
+    ZOMBIE = "zombie"  # dead, its parent has not waited for it yet
+    GONE = "gone"  # no such process, or its number belongs to another one by now
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A process, told apart from later ones with the same number.
+
+    `start_ticks`: clock ticks from boot to its start. `boot_id`: see `boot_id()`."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+_DEAD = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+# A thread that was joined stays visible in /proc for a moment.
+_THREADS_SETTLE_SECONDS = 0.1
+
+
+def start_ticks_of(pid: int) -> int | None:
+    """Clock ticks from boot to the start of process `pid`; None when there is no such process."""
+    # psutil's create_time() is shifted by steps of the wall clock; the kernel's own number is not.
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            text = stat.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name in parentheses may hold anything, a closing parenthesis too; field 3 follows the last one.
+    return int(text[text.rindex(b")") + 1 :].split()[19])
+
+
+def probe(pid: int, start_ticks: int) -> Liveness:
+    """The state of the process with this number *and* this start; another with the number counts as gone."""
+    try:
+        status = psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return Liveness.GONE
+    # Asked for after the status: if the number is still this process's now, it was so then.
+    if start_ticks_of(pid) != start_ticks:
+        return Liveness.GONE
+    if status in _DEAD:
+        return Liveness.ZOMBIE
+    return Liveness.STOPPED if status in _STOPPED else Liveness.ALIVE
+
+
+def probe_all(processes: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Liveness]:
+    """`probe` for each (pid, start ticks)."""
+    return {(pid, ticks): probe(pid, ticks) for pid, ticks in processes}
+
+
+def other_threads() -> list[str]:
+    """Names of this process's threads beside the main one, those of C libraries too; a fork would not copy them."""
+    deadline = time.monotonic() + _THREADS_SETTLE_SECONDS
+    while len(tasks := os.listdir("/proc/self/task")) > 1:
+        if time.monotonic() > deadline:
+            known = {str(thread.native_id): thread.name for thread in threading.enumerate()}
+            return [known.get(task) or _name_of(task) for task in tasks if task != str(os.getpid())]
+        time.sleep(0.001)
+    return []
+
+
+def boot_id() -> str:
+    """This boot of this machine, as this process numbers processes: `<kernel's boot id>.<inode of the pid namespace>`.
+
+    Pids of two supervisors may be compared only where both parts agree: containers on one machine share the
+    boot, but each counts its processes for itself. At most 60 characters, no space, no slash."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as text:
+        boot = text.read().strip()
+    return f"{boot}.{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def own_process() -> ProcessId:
+    """The calling process."""
+    ticks = start_ticks_of(os.getpid())
+    if ticks is None:
+        raise OSError("/proc does not show this process: mount the /proc of this pid namespace")
+    return ProcessId(os.getpid(), ticks, boot_id())
+
+
+def usable_cpus() -> int:
+    """CPUs that this process may run on (its affinity, not the machine's count)."""
+    return len(psutil.Process().cpu_affinity() or ()) or 1
+
+
+def _name_of(task: str) -> str:
+    try:
+        with open(f"/proc/self/task/{task}/comm", encoding="utf-8", errors="replace") as name:
+            return name.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return f"thread {task}"

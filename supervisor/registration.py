@@ -1,0 +1,79 @@
+"""Open the supervisor's database and write this process's row, after clearing away those of the dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Sequence
+
+from sqlalchemy import Engine
+
+from sqljobs.schema import migrate
+from sqljobs.schema.engine import create_engine, is_memory, parse_url
+from sqljobs.schema.errors import InvalidJob, NotInitialised
+from sqljobs.schema.supervisors import Registration, SeenSupervisor, mark_gone, read_supervisors, register
+from sqljobs.schema.transactions import Database
+from sqljobs.supervisor.liveness import Liveness, boot_id, own_process, probe
+from sqljobs.supervisor.settings import Settings
+
+
+def open_database(url_or_engine: str | Engine) -> Database:
+    """The database of a supervisor, checked: reachable, new enough, tables of this version.
+
+    Raises `InvalidJob` for one that only this process could see, `DatabaseUnavailable`, `NotInitialised`,
+    `SchemaOutdated`."""
+    if isinstance(url_or_engine, Engine):
+        engine = url_or_engine
+    else:
+        url = parse_url(url_or_engine)
+        # One connection for the loop and a spare: a supervisor may hold slots + 3 sessions with its children.
+        sizes = {} if url.get_backend_name() == "sqlite" else {"pool_size": 1, "max_overflow": 1}
+        engine = create_engine(url, **sizes)
+    if is_memory(engine.url):
+        raise InvalidJob("a supervisor needs a database that its children can open, too: name a SQLite file")
+    refuse_missing_file(engine)
+    database = Database.of(engine)
+    migrate.check_server(database)
+    migrate.check(database)
+    return database
+
+
+def refuse_missing_file(engine: Engine) -> None:
+    """SQLite would create the file; only `init` and `demo` may. Raises `NotInitialised`."""
+    name = engine.url.database
+    is_file = engine.dialect.name == "sqlite" and name and not name.startswith("file:") and not is_memory(engine.url)
+    if is_file and not os.path.exists(str(name)):
+        raise NotInitialised(f"there is no file {name}: run `sqljobs init`, or check --url")
+
+
+def register_this_process(database: Database, settings: Settings, types: Sequence[str]) -> tuple[str, str]:
+    """Write the row of this start; returns the name that it got, and its id. Raises `DatabaseUnavailable`."""
+    process = own_process()
+    _retire_the_dead(database, settings)
+    wanted = Registration(
+        id=uuid.uuid4().hex,
+        name=settings.name,
+        host=socket.gethostname(),
+        boot_id=process.boot_id,
+        pid=process.pid,
+        start_ticks=process.start_ticks,
+        slots=settings.slots,
+        types=types,
+        ttl=settings.ttl,
+    )
+    return register(database, wanted), wanted.id
+
+
+def _retire_the_dead(database: Database, settings: Settings) -> None:
+    """Free the names of supervisors that are over: seen dead on this box, or silent for long elsewhere."""
+    living = database.read("look", lambda tx: read_supervisors(tx, living=True))
+    dead = [row.id for row in living if _is_dead(row, settings)]
+    if dead:
+        database.transaction("retire", lambda tx: mark_gone(tx, dead), settle=lambda _: None)
+
+
+def _is_dead(row: SeenSupervisor, settings: Settings) -> bool:
+    if row.boot_id == boot_id():
+        return probe(row.pid, row.start_ticks) in (Liveness.GONE, Liveness.ZOMBIE)
+    return row.heartbeat_age_seconds > row.ttl + 2 * settings.heartbeat

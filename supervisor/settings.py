@@ -1,0 +1,107 @@
+"""A supervisor's settings: frozen, checked once, impossible values refused. All durations are seconds."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqljobs.schema import values
+from sqljobs.schema.durations import parse_duration
+from sqljobs.schema.errors import InvalidJob
+from sqljobs.supervisor.liveness import usable_cpus
+
+Duration = float | str | timedelta
+HANDLER_REACHED_WITHIN = 30.0
+MAX_SLOTS = 10_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See `run` in the contract for the meaning of each."""
+
+    name: str
+    slots: int
+    heartbeat: float
+    ttl: float
+    deadline: float
+    kill_grace: float
+    grace: float
+    poll_fast: float
+    poll_slow: float
+    aging: float
+    on_lease_lost: str
+    until_idle: bool
+    only_types: tuple[str, ...]
+    only_groups: tuple[str, ...]
+
+
+def check_settings(
+    *,
+    backend: str,
+    name: str | None = None,
+    slots: int | None = None,
+    heartbeat: Duration = 10,
+    ttl: Duration = 60,
+    deadline: Duration = 40,
+    kill_grace: Duration = 5,
+    grace: Duration = 30,
+    poll: str = "0.05s-2s",
+    aging: Duration = 600,
+    on_lease_lost: str | None = None,
+    until_idle: bool = False,
+    only_type: Sequence[str] = (),
+    only_group: Sequence[str] = (),
+) -> Settings:
+    """Settings from flags or keywords; `backend` is the database's kind. Raises `InvalidJob` for impossible ones."""
+    fast, slow = _poll(poll)
+    settings = Settings(
+        name=values.check_name("name", name if name is not None else socket.gethostname()),
+        slots=_slots(slots),
+        heartbeat=_positive("heartbeat", heartbeat),
+        ttl=_positive("ttl", ttl),
+        deadline=_positive("deadline", deadline),
+        kill_grace=parse_duration(kill_grace, what="kill_grace"),
+        grace=parse_duration(grace, what="grace"),
+        poll_fast=fast,
+        poll_slow=slow,
+        aging=parse_duration(aging, what="aging"),
+        on_lease_lost=values.check_choice(
+            "on_lease_lost", on_lease_lost or ("keep" if backend == "sqlite" else "kill"), ("keep", "kill")
+        ),
+        until_idle=until_idle,
+        only_types=tuple(values.check_name("only_type", item) for item in only_type),
+        only_groups=tuple(values.check_name("only_group", item) for item in only_group),
+    )
+    needed = settings.deadline + settings.kill_grace + settings.heartbeat
+    if needed >= settings.ttl:
+        raise InvalidJob(
+            f"deadline + kill_grace + heartbeat is {needed:g} s and must be below ttl ({settings.ttl:g} s):"
+            " a lease must outlive the children that it stands for"
+        )
+    return settings
+
+
+def _slots(slots: int | None) -> int:
+    if slots is None:
+        return usable_cpus()
+    if isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= MAX_SLOTS:
+        raise InvalidJob(f"slots must be a whole number from 1 to {MAX_SLOTS}, not {slots!r}")
+    return slots
+
+
+def _positive(what: str, value: Duration) -> float:
+    seconds = parse_duration(value, what=what)
+    if seconds <= 0:
+        raise InvalidJob(f"{what} must be above 0")
+    return seconds
+
+
+def _poll(poll: str) -> tuple[float, float]:
+    first, dash, second = str(poll).partition("-")
+    fast = parse_duration(first, what="poll")
+    slow = parse_duration(second, what="poll") if dash else fast
+    if not 0 < fast <= slow:
+        raise InvalidJob(f"poll must be FAST-SLOW such as 0.05s-2s, not {poll!r}")
+    return fast, slow

@@ -1,0 +1,193 @@
+"""Texts made from what nobody may trust: always storable, never too long, and nothing escapes while they are made."""
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sqljobs.schema.renderings import below, one_line, safe_text, safe_traceback, shown
+
+# A generous bound on CPU seconds: without the cuts these take minutes or gigabytes.
+CPU_SECONDS = 20.0
+STORABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
+
+texts = st.text(st.characters(exclude_categories=())) | st.text(st.sampled_from("a\0\ud800é😀\n\x1b"), max_size=300)
+
+
+def raiser(failure: BaseException) -> Callable[[object], str]:
+    def fail(_self: object) -> str:
+        raise failure
+
+    return fail
+
+
+def hostile(failure: BaseException) -> object:
+    return type("Hostile", (), {"__str__": raiser(failure), "__repr__": raiser(failure)})()
+
+
+def traceback_of(failure: BaseException) -> str:
+    try:
+        raise failure
+    except BaseException as caught:  # noqa: BLE001 - any exception is what this test is about
+        return safe_traceback(caught)
+
+
+@given(texts, st.integers(0, 200))
+@example("\0" * 100, 10)
+@example("\ud800" * 100, 50)
+@example("😀" * 100, 51)
+def test_a_safe_text_is_storable_and_within_its_limit(text: str, limit: int) -> None:
+    for safe in (safe_text(text, limit_bytes=limit), traceback_of(ValueError(text))):
+        assert STORABLE.fullmatch(safe)
+    assert len(safe_text(text, limit_bytes=limit).encode()) <= limit
+    assert len(safe_traceback(ValueError(text), limit).encode()) <= limit
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"])))
+def test_a_harmless_text_stays_as_it_is(text: str) -> None:
+    assert safe_text(text + "\n\t", limit_bytes=10_000) == text + "\n\t"
+
+
+def test_what_cannot_be_stored_is_written_out() -> None:
+    assert safe_text("a\0b\x1b[1m\r\x85\ud800\udfff", limit_bytes=100) == r"a\x00b\x1b[1m\x0d\x85\ud800\udfff"
+
+
+@given(texts, st.integers(30, 200))
+def test_the_marker_counts_what_was_cut(text: str, limit: int) -> None:
+    whole = text.encode("utf-8", "surrogatepass")
+    safe = safe_text(text, limit_bytes=limit)
+    found = re.fullmatch(r"(?s)(.*)\.\.\. \[(\d+) bytes cut\]", safe)
+    if found is None:
+        assert safe == safe_text(text, limit_bytes=10**6)
+    else:
+        kept = whole[: len(whole) - int(found[2])].decode("utf-8", "surrogatepass")
+        assert safe_text(kept, limit_bytes=10**6) == found[1]
+
+
+@pytest.mark.parametrize(
+    "failure", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), RecursionError(), MemoryError()]
+)
+def test_a_hostile_object_cannot_break_out(failure: BaseException) -> None:
+    value = hostile(failure)
+    assert safe_text(value, limit_bytes=200) == f"<Hostile: its text cannot be had, {type(failure).__name__}>"
+    assert shown(value) == "a Hostile"
+
+
+class Liar(str):
+    """Text whose methods must not be trusted."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+    def encode(self, *_args: object) -> bytes:
+        raise SystemExit
+
+    __repr__ = __getitem__ = __len__ = __str__  # type: ignore[assignment]
+
+
+def test_a_str_subclass_is_read_as_the_text_that_it_is() -> None:
+    assert safe_text(Liar("abc"), limit_bytes=10) == "abc"
+    assert shown(Liar("abc")) == "'abc'"
+    wrong = type("Wrong", (), {"__str__": lambda _self: 7})()
+    assert "its text cannot be had, TypeError" in safe_text(wrong, limit_bytes=100)
+
+
+def test_a_traceback_reads_as_usual() -> None:
+    try:
+        try:
+            raise KeyError("key")
+        except KeyError as first:
+            first.add_note("a note\0")
+            raise ValueError("second") from first
+    except ValueError as caught:
+        text = safe_traceback(caught)
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert "KeyError: 'key'\na note\\x00\n" in text
+    assert "direct cause of the following exception" in text
+    assert text.endswith("ValueError: second\n")
+
+
+@pytest.mark.parametrize("character", ["a", "\n", "😀", "\0", "\ud800", "é\n"])
+def test_a_huge_message_costs_little_and_keeps_the_stack_and_both_ends(character: str) -> None:
+    message = "START" + character * 20_000_000 + "END"
+    began = time.process_time()
+    text = traceback_of(ValueError(message))
+    assert time.process_time() - began < CPU_SECONDS
+    assert 32_000 < len(text.encode()) <= 64 * 1024
+    assert "in traceback_of" in text
+    assert "ValueError: START" in text
+    assert text.endswith("END\n")
+    assert re.search(r"\n\.\.\. \[\d{7,} bytes cut\]\n", text)
+
+
+@pytest.mark.parametrize("failure", [ValueError("no"), SystemExit(3), KeyboardInterrupt()])
+def test_a_hostile_exception_cannot_break_out(failure: BaseException) -> None:
+    broken = {"__str__": raiser(failure), "__repr__": raiser(failure)}
+    kind = type("Broken", (Exception,), broken)
+    assert "Broken: <" in traceback_of(kind("x"))
+    for name in ("__cause__", "__context__", "__traceback__", "__notes__", "__suppress_context__"):
+        kind = type("Broken", (Exception,), {**broken, name: property(raiser(failure))})
+        text = traceback_of(kind("x"))
+        assert "in traceback_of" in text
+        assert "Broken: <" in text
+
+
+def test_chains_without_end_and_groups() -> None:
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    text = safe_traceback(first)
+    assert text.count("ValueError: first") == text.count("ValueError: second") == 1
+    chained: BaseException = ValueError("root")
+    for number in range(3000):
+        link = ValueError(f"link {number}")
+        link.__cause__ = chained
+        chained = link
+    text = safe_traceback(chained)
+    assert text.startswith("ValueError: root\n")
+    assert text.endswith("ValueError: link 2999\n")
+    group = ExceptionGroup("several", [ValueError("one\0"), OSError(2, "two")])
+    assert "ValueError: one\\x00" in safe_traceback(group)
+
+
+def test_endless_recursion_in_the_handler() -> None:
+    def again(depth: int) -> int:
+        return again(depth + 1) + 1
+
+    with pytest.raises(RecursionError) as caught:
+        again(0)
+    text = safe_traceback(caught.value)
+    assert "in again" in text
+    assert "RecursionError: maximum recursion depth exceeded" in text
+    assert "more times]" in text
+
+
+def test_shown_is_short_and_on_one_line() -> None:
+    values: list[object] = [
+        "x\n" * 10**6,
+        10**5000,
+        list(range(10**5)),
+        {},
+        b"x" * 10**6,
+        1.5,
+        None,
+        object,
+        type("Æ" * 500, (), {})(),
+    ]
+    for value in values:
+        text = shown(value)
+        assert len(text) < 150
+        assert text.isprintable()
+    assert shown(7) == "7"
+    assert shown(True) == "True"
+    assert shown([]) == "a list"
+    assert shown("it's") == '"it\'s"'
+
+
+def test_one_line_and_places() -> None:
+    assert one_line("a\n\n  b\tc") == "a b c"
+    assert below(below("args", "items"), 3) == "args.items[3]"
+    assert below("args", "two words") == "args['two words']"
+    assert below("args", "\ud800" + "x" * 99).isprintable()

@@ -1,0 +1,1 @@
+"""What a job's author imports, and what runs in the child after the fork."""

@@ -1,0 +1,144 @@
+"""The process of one job: settle in, run the handler, write the end of the attempt, leave by _exit. Nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sqlalchemy import Engine
+
+from sqljobs.schema.claim import Lease
+from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
+from sqljobs.schema.finalize import finalize, settle_finalize, start
+from sqljobs.schema.outcomes import Cause, Outcome
+from sqljobs.schema.payloads import safe_text, safe_traceback, to_json
+from sqljobs.schema.steps import step
+from sqljobs.schema.transactions import CommitUnknown, Database, NotCommitted, Transaction
+from sqljobs.worker_runtime.arguments import BoundCall, bind_arguments
+from sqljobs.worker_runtime.endings import Cancel, Fail, Retry, Snooze
+from sqljobs.worker_runtime.post_fork import forget_inherited_connections, settle_in
+from sqljobs.worker_runtime.registry import JobType
+from sqljobs.worker_runtime.running_job import RunningJob, set_current_job
+
+HANDLER_REACHED = b"S"
+FINALIZED = b"F"
+REASON_BYTES = 2000
+STALE, UNREACHABLE = 75, 74
+
+
+@dataclass(frozen=True)
+class ChildStart:
+    """What the parent hands to a child besides its lease. `reconnect_for`: seconds to look for a lost database."""
+
+    database: Database
+    job_type: JobType
+    parent_pid: int
+    engines: Sequence[Engine]
+    reconnect_for: float
+
+
+def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
+    """Run one attempt in the calling, freshly forked process; never returns.
+
+    Exit codes: 0 after a finalize, 75 where the fence was gone, 74 where the database stayed away."""
+    settle_in(parent_pid=given.parent_pid, keep_fds=[report_fd])
+    step("child.settled")
+    forget_inherited_connections([*given.engines, given.database.engine])
+    job = RunningJob(lease, given.database)
+    set_current_job(job)
+    try:
+        outcome = _attempt(lease, given, report_fd)
+        _finalize(lease, given, outcome)
+    except _FenceGone:
+        os._exit(STALE)
+    except (DatabaseUnavailable, CommitUnknown) as error:
+        print(f"sqljobs: job {lease.job_id} ran, but its end could not be written: {error}", file=sys.stderr)
+        os._exit(UNREACHABLE)
+    step("child.finalized")
+    _report(report_fd, FINALIZED)
+    _flush()
+    os._exit(0)
+
+
+class _FenceGone(Exception):
+    """Somebody else has written the end of this attempt."""
+
+
+def _attempt(lease: Lease, given: ChildStart, report_fd: int) -> Outcome:
+    try:
+        call = bind_arguments(given.job_type.function, lease.args)
+    except InvalidJob as error:
+        return Outcome(Cause.BAD_ARGS, error=str(error))
+    if not given.database.transaction(
+        "start", lambda tx: start(tx, lease.fence, pid=os.getpid()), reconnect_for=given.reconnect_for
+    ):
+        raise _FenceGone
+    step("child.started")
+    _report(report_fd, HANDLER_REACHED)
+    return call_handler(given.job_type, call)
+
+
+def call_handler(job_type: JobType, call: BoundCall) -> Outcome:
+    """Run the handler and turn whatever comes of it into an outcome; nothing escapes but the end of the process."""
+    try:
+        value = job_type.function(*call.positional, **call.keywords)
+        if inspect.iscoroutine(value):
+            value = asyncio.run(value)
+        return _outcome_of_result(value)
+    except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are errors of the handler
+        return _outcome_of_error(job_type, error)
+
+
+def _outcome_of_result(value: object) -> Outcome:
+    try:
+        return Outcome(Cause.DONE, result=to_json(value, where="result"))
+    except InvalidJob as error:
+        return Outcome(Cause.BAD_RESULT, error=str(error))
+
+
+def _outcome_of_error(job_type: JobType, error: BaseException) -> Outcome:
+    reason = safe_text(error, limit_bytes=REASON_BYTES)
+    match error:
+        case Snooze():
+            return Outcome(Cause.SNOOZED, error=reason, after=error.after)
+        case Cancel():
+            return Outcome(Cause.CANCELLED, error=reason, reason=reason)
+        case Fail():
+            return Outcome(Cause.FAIL, error=reason, reason=reason)
+    trace = safe_traceback(error)
+    after = error.after if isinstance(error, Retry) else None
+    return Outcome(Cause.ERROR, error=trace, after=after, fatal=job_type.is_fatal(Cause.ERROR, error))
+
+
+def _finalize(lease: Lease, given: ChildStart, outcome: Outcome) -> None:
+    def work(tx: Transaction) -> bool:
+        return finalize(tx, lease.fence, outcome, given.job_type.backoff) is not None
+
+    def settle(tx: Transaction) -> bool | type[NotCommitted]:
+        return settle_finalize(tx, lease.fence)
+
+    won = given.database.transaction("finalize", work, settle=settle, reconnect_for=given.reconnect_for)
+    if not won:
+        raise _FenceGone
+
+
+def _report(report_fd: int, what: bytes) -> None:
+    try:
+        os.write(report_fd, what)
+    except OSError:
+        # A handler may close every descriptor; the parent then learns the same from the rows.
+        print("sqljobs: the report pipe is closed", file=sys.stderr)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            # Closed, full or broken by the handler: what it printed is lost, the job is not.
+            continue

@@ -1,0 +1,84 @@
+"""What an author calls to put jobs into the queue, in the transaction of a Session or Connection of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqljobs.schema import cancel as cancelling
+from sqljobs.schema import enqueue as enqueuing
+from sqljobs.schema import retry as retrying
+from sqljobs.schema.callers import Caller, callers_transaction
+from sqljobs.schema.columns import JsonText
+from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.job_info import JobInfo
+from sqljobs.schema.jobs_read import read_jobs
+from sqljobs.schema.payloads import from_json
+from sqljobs.schema.specs import JobSpec
+from sqljobs.worker_runtime.arguments import bind_arguments
+from sqljobs.worker_runtime.registry import defaults_of, lookup
+
+
+def enqueue(session: Caller, job: str | JobSpec, args: Mapping[str, Any] | None = None, /, **options: Any) -> int:
+    """Insert one job in the caller's transaction and return its id; it exists if and only if the caller commits.
+
+    `job` is a type name, with `args` by name, or a spec. Options: group, weight, priority, run_after, after, key,
+    on_conflict, key_for, max_attempts, timeout. With a `key` that an open job holds, that job's id is returned and
+    nothing is written, or `DuplicateKey` is raised, as `on_conflict` says. Flushes and commits nothing.
+    Raises `InvalidJob`, `UnknownJob`, `DuplicateKey`, `NotInitialised`, and `TypeError` for a wrong first argument or
+    an unknown option; the transaction then stays as it was."""
+    with callers_transaction("enqueue", session) as tx:
+        return enqueuing.enqueue_many(tx, [_spec(job, args, options)], defaults_of, check_args)[0].id
+
+
+def enqueue_many(session: Caller, specs: Iterable[JobSpec], /) -> list[int]:
+    """Insert a whole graph, all or none: specs name each other in `after`. Returns their ids in input order.
+
+    Errors as for `enqueue`, and `CycleError`."""
+    listed = [specs] if isinstance(specs, JobSpec) else list(specs)
+    with callers_transaction("enqueue_many", session) as tx:
+        return [enqueued.id for enqueued in enqueuing.enqueue_many(tx, listed, defaults_of, check_args)]
+
+
+def _spec(job: str | JobSpec, args: Mapping[str, Any] | None, options: Mapping[str, Any]) -> JobSpec:
+    if not isinstance(job, JobSpec):
+        return JobSpec(job, args, **options)
+    if args is not None:
+        raise InvalidJob("a spec has its arguments already: leave args out")
+    return job.options(**options) if options else job
+
+
+def check_args(job_type: str, text: JsonText | None) -> None:
+    """Refuse arguments that the handler could not be called with, where it is known in this process."""
+    known = lookup(job_type)
+    if known is not None:
+        bind_arguments(known.function, from_json(text))
+
+
+def get_job(session: Caller, job_id: int, /) -> JobInfo:
+    """All that the rows say of one job, as `show --json`. Raises `UnknownJob`."""
+    with callers_transaction("get_job", session) as tx:
+        return read_jobs(tx, [job_id])[0]
+
+
+def cancel(session: Caller, /, *ids: int, now: bool = False) -> list[int]:
+    """Cancel jobs, all or none, when the caller commits; returns those that this call changed.
+
+    A claimed job is killed by its supervisor within a heartbeat. Raises `UnknownJob` and `Refused`."""
+    with callers_transaction("cancel", session) as tx:
+        return cancelling.cancel(tx, _checked(ids), now=now)
+
+
+def retry(session: Caller, /, *ids: int, dry_run: bool = False) -> list[int]:
+    """Start ended jobs again, all or none; returns their ids and those of the dependents that this reopens.
+
+    Raises `UnknownJob` and `Refused`."""
+    with callers_transaction("retry", session) as tx:
+        return retrying.retry(tx, _checked(ids), dry_run=dry_run)
+
+
+def _checked(ids: Sequence[int]) -> Sequence[int]:
+    for job_id in ids:
+        if isinstance(job_id, bool) or not isinstance(job_id, int):
+            raise InvalidJob(f"a job id is a whole number, not {type(job_id).__name__}: pass ids one by one")
+    return ids

@@ -1,0 +1,50 @@
+"""Wait for jobs to end, by looking at their states; between looks no connection is held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import Engine
+
+from sqljobs.schema.durations import parse_duration
+from sqljobs.schema.errors import WaitTimeout
+from sqljobs.schema.job_info import JobInfo
+from sqljobs.schema.jobs_read import read_jobs, read_states
+from sqljobs.schema.states import FINAL
+from sqljobs.schema.transactions import Database
+
+SHORTEST, LONGEST = 0.05, 1.0
+
+
+def wait(engine: Engine, *ids: int, timeout: float | str | timedelta | None = None) -> list[JobInfo]:
+    """Wait until all of `ids` have ended, in transactions of its own; returns them in that order.
+
+    `timeout`: seconds, `90s` or a timedelta; None waits for ever. Raises `WaitTimeout`, `UnknownJob`,
+    `DatabaseUnavailable`, and `TypeError` for anything but an Engine."""
+    if not isinstance(engine, Engine):
+        raise TypeError(f"wait needs a SQLAlchemy Engine, not {type(engine).__name__}: it opens connections of its own")
+    database = Database.of(engine)
+    seconds = None if timeout is None else parse_duration(timeout, what="timeout")
+    wait_for_end(database, ids, seconds)
+    return database.read("wait", lambda tx: read_jobs(tx, ids))
+
+
+def wait_for_end(database: Database, ids: Sequence[int], timeout: float | None) -> None:
+    """The same, without reading the jobs. Raises `WaitTimeout` after `timeout` seconds."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    pending = list(dict.fromkeys(ids))
+    pause = SHORTEST
+    while pending:
+        states = database.read("wait", lambda tx, left=pending: read_states(tx, left))  # type: ignore[misc]
+        still = [job_id for job_id in pending if states[job_id] not in FINAL]
+        pause = SHORTEST if len(still) < len(pending) else min(LONGEST, pause * 1.5)
+        pending = still
+        if pending and deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise WaitTimeout(f"{len(pending)} of {len(ids)} jobs have not ended, job {pending[0]} among them")
+            pause = min(pause, left)
+        if pending:
+            time.sleep(pause)
