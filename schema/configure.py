@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from sqljobs.schema.control_tables import SupervisorRow
 from sqljobs.schema.errors import InvalidJob
-from sqljobs.schema.tables import OUR_TABLES, Model
+from sqljobs.schema.model import VERSION_TABLE, Model
+from sqljobs.schema.tables import Job
 from sqljobs.schema.values import check_name
 
+# Both modules of tables are imported above, so that the metadata is complete.
+OUR_TABLES = frozenset({Job.__tablename__, SupervisorRow.__tablename__, *Model.metadata.tables, VERSION_TABLE})
 SCHEMA_LENGTH = 63
 
 

@@ -30,7 +30,7 @@ def parse_url(url: str | URL) -> URL:
     Raises `InvalidJob` when it does not parse."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number
         raise InvalidJob(
             "the database URL does not parse: write e.g. sqlite:///jobs.db or postgresql://user@host/name"
         ) from None

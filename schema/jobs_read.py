@@ -127,7 +127,7 @@ def _info(row: Any, attempts: Sequence[Any], edges: Sequence[Any], children: tup
         id=row.id,
         type=row.type,
         state=row.state,
-        reason=_reason(row, edges),
+        reason=reason_of(row, edges),
         args=row.args,
         result=row.result,
         error=next((attempt.error for attempt in reversed(tries) if attempt.error), None),
@@ -166,7 +166,7 @@ def _attempt(row: Any) -> AttemptInfo:
     return AttemptInfo(**{name: getattr(row, name) for name in AttemptInfo.__dataclass_fields__})
 
 
-def _reason(row: Any, edges: Sequence[Any]) -> StateReason | None:
+def reason_of(row: Any, edges: Sequence[Any]) -> StateReason | None:
     """For a final job what was written; for an open one what its row shows."""
     match State(row.state):
         case State.BLOCKED:

@@ -15,9 +15,9 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateSchema
 
-from sqljobs.schema.configure import configured_schema
+from sqljobs.schema.configure import OUR_TABLES, configured_schema
 from sqljobs.schema.errors import DatabaseUnavailable, NotInitialised, SchemaOutdated
-from sqljobs.schema.tables import OUR_TABLES, VERSION_TABLE
+from sqljobs.schema.model import VERSION_TABLE
 from sqljobs.schema.transactions import Database, one_line
 
 INIT_LOCK = 0x73716C6A  # "sqlj": any number, the same in every process
@@ -34,12 +34,14 @@ def newest_version() -> str:
 def initialise(database: Database) -> str:
     """Create or upgrade the tables; any number of processes may do so at once. Returns the version.
 
-    Raises `DatabaseUnavailable` when a table of one of our names is not ours, or the server does not do."""
+    Raises `DatabaseUnavailable` when a table of one of our names is not ours, or the server does not do, and
+    `SchemaOutdated` when newer code has made the tables."""
     check_server(database)
     try:
         with _alone(database) as conn:
             _create_schema(conn)
             _refuse_foreign_tables(conn)
+            _refuse_newer(version_of(conn))
             config = _config()
             config.attributes.update(connection=conn, transactional_ddl=database.dialect.name != "mysql")
             command.upgrade(config, "head")
@@ -73,12 +75,19 @@ def check(database: Database) -> None:
         raise NotInitialised("the tables of sqljobs are missing: run `sqljobs init`")
     if found < wanted:
         raise SchemaOutdated(f"the tables are of version {found}, this code needs {wanted}: run `sqljobs init`")
-    if found > wanted:
+    _refuse_newer(found)
+
+
+def _refuse_newer(found: str | None) -> None:
+    wanted = newest_version()
+    if found is not None and found > wanted:
         raise SchemaOutdated(f"the tables are of version {found}, this code knows {wanted}: upgrade sqljobs")
 
 
 def as_sql(dialect_name: str) -> str:
-    """What `initialise` would run on an empty database, as SQL text."""
+    """What `initialise` would run on an empty database, as SQL text. Raises `DatabaseUnavailable` for a schema on
+    SQLite."""
+    _refuse_schema_on_sqlite(dialect_name)
     output = io.StringIO()
     config = _config(output)
     config.attributes.update(dialect_name=dialect_name, transactional_ddl=dialect_name not in ("mysql", "mariadb"))
@@ -133,20 +142,25 @@ def _create_schema(conn: Connection) -> None:
     schema = configured_schema()
     if schema is None:
         return
-    if conn.dialect.name == "sqlite":
-        raise DatabaseUnavailable("SQLite has no schemas: leave --schema out, or name another file in --url")
+    _refuse_schema_on_sqlite(conn.dialect.name)
     if schema not in inspect(conn).get_schema_names():
         conn.execute(CreateSchema(schema, if_not_exists=True))
 
 
+def _refuse_schema_on_sqlite(dialect_name: str) -> None:
+    if dialect_name == "sqlite" and configured_schema() is not None:
+        raise DatabaseUnavailable("SQLite has no schemas: leave --schema out, or name another file in --url")
+
+
 def _refuse_foreign_tables(conn: Connection) -> None:
-    schema = configured_schema()
-    existing = set(inspect(conn).get_table_names(schema=schema))
+    schema, inspector = configured_schema(), inspect(conn)
+    existing = [*inspector.get_table_names(schema=schema), *inspector.get_view_names(schema=schema)]
     if VERSION_TABLE in existing:
         return
-    foreign = sorted(existing & OUR_TABLES)
+    sqlite = conn.dialect.name == "sqlite"  # where jobs and Jobs are one table
+    foreign = sorted(name for name in existing if (name.lower() if sqlite else name) in OUR_TABLES)
     if foreign:
-        elsewhere = "another file in --url" if conn.dialect.name == "sqlite" else "--schema NAME"
+        elsewhere = "another file in --url" if sqlite else "--schema NAME"
         raise DatabaseUnavailable(
             f"the table {foreign[0]!r} is there already and is not ours: put sqljobs elsewhere with {elsewhere}"
         )

@@ -8,8 +8,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from itertools import islice
 from types import TracebackType
+from typing import cast
 from uuid import UUID
 
 SHOWN_LENGTH = 60
@@ -42,7 +42,7 @@ def safe_traceback(exc: BaseException, limit_bytes: int = TRACEBACK_BYTES) -> st
         report = traceback.TracebackException(type(exc), exc, trace, limit=-_MAX_FRAMES)
         # Half, so that a long message is cut within itself and the stack stays whole.
         _shorten_messages(report, limit_bytes // 2)
-        parts = [_fit(part, limit_bytes // 2, keep_tail=True) for part in report.format()]
+        parts = [_fit(part, limit_bytes * 3 // 4, keep_tail=True) for part in report.format()]
     except BaseException as problem:  # noqa: BLE001 - the exception's own code runs here, and nothing may escape
         parts = _bare_report(exc, problem, limit_bytes // 2)
     return _fit("".join(parts), limit_bytes, keep_tail=True)
@@ -57,7 +57,7 @@ def shown(value: object) -> str:
     """A short rendering of a refused value for an error of one line. Runs no code of the value's own class."""
     kind = type(value)
     if issubclass(kind, str):
-        text = str.__str__(value)
+        text = str.__str__(cast(str, value))
         return repr(text[:SHOWN_LENGTH]) + ("..." if len(text) > SHOWN_LENGTH else "")
     if value is None or kind is bool:
         return repr(value)
@@ -91,7 +91,7 @@ def below(where: str, step: str | int) -> str:
 def _text_of(value: object) -> str:
     try:
         if issubclass(type(value), str):
-            return str.__str__(value)  # the plain text, whatever a subclass overrides
+            return str.__str__(cast(str, value))  # the plain text, whatever a subclass overrides
         return str.__str__(str(value))
     except BaseException as problem:  # noqa: BLE001 - a hostile __str__ may raise anything, and nothing may escape
         return f"<{type(value).__name__}: its text cannot be had, {type(problem).__name__}>"
@@ -107,21 +107,20 @@ def _shorten_messages(report: traceback.TracebackException, limit_bytes: int) ->
         if isinstance(text := parts.get("_str"), str):
             parts["_str"] = _fit(text, limit_bytes, keep_tail=True)
         if isinstance(notes := parts.get("__notes__"), list):
-            parts["__notes__"] = [safe_text(note, limit_bytes=limit_bytes) for note in islice(notes, _MAX_NOTES)]
+            kept = [safe_text(note, limit_bytes=limit_bytes) for note in notes[:_MAX_NOTES]]
+            left = len(notes) - len(kept)
+            parts["__notes__"] = [*kept, f"... [{left} notes cut]"] if left else kept
         waiting += [one for one in (node.__cause__, node.__context__, *(node.exceptions or ())) if one]
 
 
 def _bare_report(exc: BaseException, problem: BaseException, limit_bytes: int) -> list[str]:
     """What is left to say when the traceback module itself fails on `exc`: its frames, its class, its text."""
     parts = [f"(traceback cut short: formatting it raised {type(problem).__name__})\n"]
-    try:
-        trace: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(exc)
-        while trace is not None and len(parts) <= _MAX_FRAMES:
-            code = trace.tb_frame.f_code
-            parts.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_name}\n')
-            trace = trace.tb_next
-    except Exception as second:  # noqa: BLE001 - memory may be short; the class and the text below still matter
-        parts.append(f"  ({type(second).__name__} while reading the frames)\n")
+    trace: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(exc)
+    while trace is not None and len(parts) <= _MAX_FRAMES:
+        code = trace.tb_frame.f_code
+        parts.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_name}\n')
+        trace = trace.tb_next
     return [*parts, f"{type(exc).__name__}: {_fit(_text_of(exc), limit_bytes, keep_tail=True)}\n"]
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from sqljobs.schema.control_tables import job_groups
 from sqljobs.schema.job_info import as_plain
 from sqljobs.schema.migrate import version_of
 from sqljobs.schema.ready import in_state
 from sqljobs.schema.states import State
 from sqljobs.schema.supervisors import SeenSupervisor, read_supervisors
-from sqljobs.schema.tables import job_groups, jobs
+from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Transaction
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from sqljobs.schema.control_tables import job_supervisors, job_usage
 from sqljobs.schema.errors import DatabaseUnavailable
-from sqljobs.schema.tables import job_supervisors, job_usage
 from sqljobs.schema.transactions import Database, Transaction
 
 NAMES_TRIED = 1000

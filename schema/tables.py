@@ -1,30 +1,15 @@
-"""The tables as ORM models, their CHECKs and indexes. No logic; the migrations are what creates them."""
+"""The tables of jobs, their edges and attempts. No logic; the migrations are what creates them."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Boolean, CheckConstraint, Double, Index, Integer, MetaData, Numeric, Table, text
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy import Boolean, CheckConstraint, Double, Index, Integer
+from sqlalchemy.orm import Mapped, mapped_column
 
 from sqljobs.schema.columns import OWNER_LENGTH, Id, Json, LongText, Name, UtcTime
-
-VERSION_TABLE = "job_schema_version"
-
-
-class Model(DeclarativeBase):
-    """Root of our models; its metadata holds our tables and nothing else."""
-
-    metadata = MetaData()
-
-
-def _partial(name: str, *columns: str, where: str, sqlite_where: str | None = None) -> Index:
-    """An index of the rows that meet `where`; MySQL and MariaDB, which have no partial ones, index all rows.
-
-    The tested column leads, so that both forms serve the same query."""
-    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(sqlite_where or where))
+from sqljobs.schema.model import INNODB, Model, partial_index, table_of
 
 
 class Job(Model):
@@ -105,14 +90,14 @@ class Job(Model):
         CheckConstraint("weight >= 1 AND priority BETWEEN -1000 AND 1000", name="jobs_rank"),
         Index("jobs_key", "type", "key_slot", unique=True),
         Index("jobs_parent", "parent_id", "state"),
-        _partial(
+        partial_index(
             "jobs_ready",
             *("state", "group_key", "priority", "created_at", "id", "type", "weight"),
             where="state = 'ready'",
         ),
-        _partial("jobs_due", "state", "run_after", where="state = 'scheduled'"),
-        _partial("jobs_in_flight", "in_flight", "lease_expires", where="in_flight", sqlite_where="in_flight = 1"),
-        _partial("jobs_lease", "lease_owner", where="in_flight", sqlite_where="in_flight = 1"),
+        partial_index("jobs_due", "state", "run_after", where="state = 'scheduled'"),
+        partial_index("jobs_in_flight", "in_flight", "lease_expires", where="in_flight", sqlite_where="in_flight = 1"),
+        partial_index("jobs_lease", "lease_owner", where="in_flight", sqlite_where="in_flight = 1"),
         {
             "sqlite_autoincrement": True,
             "mysql_engine": "InnoDB",
@@ -147,12 +132,12 @@ class JobDep(Model):
         CheckConstraint("kind IN ('ok','any','not_ok')", name="job_deps_kind"),
         CheckConstraint("job_id <> depends_on_id", name="job_deps_self"),
         Index("job_deps_upstream", "depends_on_id", "satisfied"),
-        _partial(
+        partial_index(
             *("job_deps_unchecked", "checked", "depends_on_id"),
             where="NOT checked",
             sqlite_where="checked = 0",
         ),
-        {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},
+        INNODB,
     )
 
 
@@ -183,102 +168,10 @@ class Attempt(Model):
 
     __table_args__ = (
         CheckConstraint("(cause IS NULL) = (ended_at IS NULL)", name="job_attempts_ended"),
-        {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},
+        INNODB,
     )
 
 
-class SupervisorRow(Model):
-    """One start of a supervisor; `name_slot` is its name while it lives."""
-
-    __tablename__ = "job_supervisors"
-
-    id: Mapped[str] = mapped_column(Name(32), primary_key=True)
-    name: Mapped[str] = mapped_column(Name())
-    name_slot: Mapped[str | None] = mapped_column(Name(), unique=True)
-    host: Mapped[str] = mapped_column(Name())
-    boot_id: Mapped[str] = mapped_column(Name(64))
-    pid: Mapped[int] = mapped_column(Integer)
-    start_ticks: Mapped[int] = mapped_column(Id)
-    state: Mapped[str] = mapped_column(Name(12))
-    slots: Mapped[int] = mapped_column(Integer)
-    types: Mapped[Any] = mapped_column(Json)
-    devices: Mapped[Any] = mapped_column(Json, nullable=True)
-    wakeup: Mapped[str] = mapped_column(Name(8))
-    started_at: Mapped[datetime] = mapped_column(UtcTime)
-    heartbeat_at: Mapped[datetime] = mapped_column(UtcTime)
-    ttl: Mapped[float] = mapped_column(Double)
-
-    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
-
-
-class GroupUsage(Model):
-    """Slot time that one supervisor gave to one group, decayed as of `as_of`; only that supervisor writes it."""
-
-    __tablename__ = "job_usage"
-
-    supervisor_id: Mapped[str] = mapped_column(Name(32), primary_key=True)
-    group_key: Mapped[str] = mapped_column(Name(), primary_key=True)
-    slot_seconds: Mapped[float] = mapped_column(Double)
-    starts: Mapped[float] = mapped_column(Double)
-    as_of: Mapped[datetime] = mapped_column(UtcTime)
-
-    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
-
-
-class Group(Model):
-    """A group's own weight, set by an operator."""
-
-    __tablename__ = "job_groups"
-
-    group_key: Mapped[str] = mapped_column(Name(), primary_key=True)
-    weight: Mapped[int] = mapped_column(Integer)
-
-    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
-
-
-class Limit(Model):
-    """A named capacity; `group_key` is '' but for one group's own amount."""
-
-    __tablename__ = "job_limits"
-
-    name: Mapped[str] = mapped_column(Name(), primary_key=True)
-    group_key: Mapped[str] = mapped_column(Name(), primary_key=True, default="")
-    kind: Mapped[str] = mapped_column(Name(12))
-    amount: Mapped[Decimal] = mapped_column(Numeric(24, 6))
-    per: Mapped[str | None] = mapped_column(Name(20))
-    each_group: Mapped[bool] = mapped_column(Boolean, default=False)
-
-    __table_args__ = (
-        CheckConstraint("kind IN ('resource','rate','budget')", name="job_limits_kind"),
-        {"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},
-    )
-
-
-class Hold(Model):
-    """A hold on a job, type, group, limit, supervisor, or on all (name '')."""
-
-    __tablename__ = "job_holds"
-
-    kind: Mapped[str] = mapped_column(Name(12), primary_key=True)
-    name: Mapped[str] = mapped_column(Name(), primary_key=True, default="")
-    reason: Mapped[str | None] = mapped_column(LongText)
-    since: Mapped[datetime] = mapped_column(UtcTime)
-    until: Mapped[datetime | None] = mapped_column(UtcTime)
-
-    __table_args__ = ({"mysql_engine": "InnoDB", "mariadb_engine": "InnoDB"},)
-
-
-def _table(model: type[Model]) -> Table:
-    table = model.__table__
-    assert isinstance(table, Table)
-    return table
-
-
-jobs = _table(Job)
-job_deps = _table(JobDep)
-job_attempts = _table(Attempt)
-job_supervisors = _table(SupervisorRow)
-job_usage = _table(GroupUsage)
-job_groups = _table(Group)
-
-OUR_TABLES = frozenset(Model.metadata.tables) | {VERSION_TABLE}
+jobs = table_of(Job)
+job_deps = table_of(JobDep)
+job_attempts = table_of(Attempt)

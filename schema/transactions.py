@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sqljobs.schema.dialects import Dialect, Trouble, dialect_for
 from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
-from sqljobs.schema.errors import DatabaseUnavailable, NotInitialised
+from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob, NotInitialised
 from sqljobs.schema.steps import step
 
 T = TypeVar("T")
@@ -73,8 +73,14 @@ class Database:
     def connection(self) -> Iterator[Connection]:
         """A connection at our isolation level, whatever the engine's default is."""
         level = "AUTOCOMMIT" if self.dialect.name == "sqlite" else "READ COMMITTED"
-        with self.engine.connect() as conn:
+        with self._connect() as conn:
             yield conn.execution_options(isolation_level=level, **{OWN_TRANSACTION: True})
+
+    def _connect(self) -> Connection:
+        try:
+            return self.engine.connect()
+        except TypeError as error:  # drivers take the options of a URL as keywords
+            raise InvalidJob(f"the driver does not take an option of the database URL: {one_line(error)}") from error
 
     def transaction(
         self,

@@ -70,6 +70,10 @@ class Attempts:
     def __len__(self) -> int:
         return len(self._running)
 
+    def __contains__(self, job_id: int) -> bool:
+        """Whether a process of this job is not yet reaped, its end written or not."""
+        return job_id in self._running
+
     def start(self, lease: Lease, job_type: JobType, loop: Loop | None) -> None:
         """Fork the child of `lease`. Raises `ForkFailed` or `ThreadsAlive`, with nothing left behind."""
         given = ChildStart(self._database, job_type, os.getpid(), self._engines, reconnect_for=self._deadline)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 DEFAULT_JOB_SECONDS = 1.0
 SHORTEST_JOB_SECONDS = 1e-3
+FEWEST_STARTS = 1e-6
 _HALF = Fraction(1, 2)
 
 
@@ -45,7 +46,10 @@ class _Group:
 
 
 def order_in_group(candidates: Iterable[Candidate], aging: float) -> list[Candidate]:
-    """Sort jobs of one group: by creation, `aging` seconds earlier a priority point; 0 = strict priority; then id."""
+    """Sort jobs as within one group: by creation, a priority point counting as `aging` seconds earlier, then by id.
+
+    `aging` 0 is strict priority: higher first, then creation, then id.
+    """
     if aging == 0:
         return sorted(candidates, key=lambda job: (-job.priority, job.created_at, job.job_id))
     return sorted(candidates, key=lambda job: (job.created_at - job.priority * aging, job.job_id))
@@ -74,23 +78,26 @@ def rank(
     return _by_quota(groups, slots_free)
 
 
+def group_weights(
+    candidates: Iterable[Candidate], aging: float, weights: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Return the weight of each group with ready work, as `rank` sees it."""
+    return {group.name: group.weight for group in _grouped(candidates, aging, weights or {})}
+
+
 def expected_seconds(usage: Mapping[str, Usage]) -> float:
     """Return the mean length of a job in seconds over all `usage`; a small positive default if nothing ever ran."""
     starts = sum(entry.starts for entry in usage.values())
-    if starts <= 0:
+    if starts < FEWEST_STARTS:
         return DEFAULT_JOB_SECONDS
     return max(SHORTEST_JOB_SECONDS, sum(entry.slot_seconds for entry in usage.values()) / starts)
 
 
 def _grouped(candidates: Iterable[Candidate], aging: float, weights: Mapping[str, int]) -> list[_Group]:
     by_name: dict[str, list[Candidate]] = {}
-    for job in candidates:
+    for job in order_in_group(candidates, aging):
         by_name.setdefault(job.group, []).append(job)
-    groups = []
-    for name, jobs in by_name.items():
-        ordered = order_in_group(jobs, aging)
-        groups.append(_Group(name, weights.get(name, ordered[0].weight), ordered))
-    return groups
+    return [_Group(name, weights.get(name, jobs[0].weight), jobs) for name, jobs in by_name.items()]
 
 
 def _by_quota(groups: list[_Group], slots: int) -> list[int]:

@@ -7,7 +7,7 @@ import socket
 import uuid
 from collections.abc import Sequence
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, QueuePool
 
 from sqljobs.schema import migrate
 from sqljobs.schema.engine import create_engine, is_memory, parse_url
@@ -27,9 +27,9 @@ def open_database(url_or_engine: str | Engine) -> Database:
         engine = url_or_engine
     else:
         url = parse_url(url_or_engine)
-        # One connection for the loop and a spare: a supervisor may hold slots + 3 sessions with its children.
-        sizes = {} if url.get_backend_name() == "sqlite" else {"pool_size": 1, "max_overflow": 1}
-        engine = create_engine(url, **sizes)
+        # One connection for the loop and a spare: a supervisor may hold slots + 3 sessions with its children. Kept open
+        # on SQLite, too, where the last one to close pays for a checkpoint.
+        engine = create_engine(url, poolclass=QueuePool, pool_size=1, max_overflow=1)
     if is_memory(engine.url):
         raise InvalidJob("a supervisor needs a database that its children can open, too: name a SQLite file")
     refuse_missing_file(engine)

@@ -44,8 +44,7 @@ class UsageLedger:
         self._known: dict[str, _Entry] = {}
         self._running: dict[int, str] = {}
         self._waiting: dict[str, int] = {}
-        self._published: list[Row] = []
-        self._counted: list[Row] = []
+        self._absorbed: list[Row] = []
 
     def start(self, job_id: int, group: str, now: float) -> None:
         """Book the start of a job; one already in flight is not booked twice."""
@@ -60,25 +59,45 @@ class UsageLedger:
         self._advance(now)
         self._running.pop(job_id, None)
 
-    def absorb(self, rows: Iterable[Row]) -> None:
-        """Take all that other supervisors have published, in place of the former rows: only what is new counts."""
-        self._published = list(rows)
-
     def rows(self, now: float) -> list[Row]:
         """Return our own use to publish, (group, slot_seconds, starts, as_of), without what decayed to nothing."""
         self._advance(now)
         return [(group, own.slot_seconds, own.starts, self._now) for group, own in sorted(self._own.items())]
 
+    def absorb(self, rows: Iterable[Row]) -> None:
+        """Take all that other supervisors have published, in place of the former rows; only what is new counts.
+
+        Call it often against the half-life, also while every slot is busy. A row nobody renews any more fades among
+        the former rows as among the present ones, and cancels out.
+        """
+        present = list(rows)
+        dates = [as_of for _, _, _, as_of in present]
+        if math.isinf(self._now) and dates:
+            self._now = max(dates)
+        at = max([self._now, *dates])
+        news: dict[str, _Entry] = {}
+        for counted, sign in ((present, 1), (self._absorbed, -1)):
+            for group, slot_seconds, starts, as_of in counted:
+                factor = sign * self._factor(at - as_of)
+                news.setdefault(group, _Entry()).add(slot_seconds * factor, starts * factor)
+        for group, new in news.items():
+            if not new.is_nothing():
+                self._known.setdefault(group, _Entry()).add(max(0.0, new.slot_seconds), max(0.0, new.starts))
+        self._absorbed = present
+
     def snapshot(self, now: float, waiting: Mapping[str, int] | None = None) -> dict[str, Usage]:
         """Return the use per group for `rank`.
 
-        `waiting` says which groups have ready work, and their weights; None = as before. Without it all use decays,
-        and jobs longer than about a tenth of the half-life are shared too evenly.
+        `waiting` says which groups have ready work, and their weights; None = as before. If it is never given, all
+        use decays, and jobs longer than about a fiftieth of the half-life are shared too evenly.
         """
         self._advance(now)
-        self._count_published()
         if waiting is not None:
-            self._keep_together(dict(waiting))
+            self._keep_together(waiting)
+            self._waiting = dict(waiting)
+        return self._usage()
+
+    def _usage(self) -> dict[str, Usage]:
         return {group: Usage(entry.slot_seconds, entry.starts) for group, entry in self._known.items()}
 
     def _advance(self, now: float) -> None:
@@ -88,9 +107,8 @@ class UsageLedger:
         running = Counter(self._running.values())
         factor = self._factor(passed)
         faded = self._half_life / math.log(2) * (1.0 - factor)
-        for account, kept in ((self._own, {}), (self._known, self._waiting)):
-            for group in list(account):
-                entry = account[group]
+        for account, kept in ((self._own, set[str]()), (self._known, self._waiting.keys())):
+            for group, entry in list(account.items()):
                 if group in kept:
                     entry.add(running[group] * passed, 0.0)
                     continue
@@ -98,51 +116,43 @@ class UsageLedger:
                 entry.add(running[group] * faded, 0.0)
                 if entry.is_nothing() and group not in running:
                     del account[group]
+                elif account is self._known:
+                    # A start that fades while its job runs would make the mean length of a job soar.
+                    entry.starts = max(entry.starts, float(running[group]))
 
     def _factor(self, passed: float) -> float:
         return math.pow(2.0, -max(0.0, passed) / self._half_life)
 
-    def _count_published(self) -> None:
-        """Add what was published since we last looked. Rows of the gone just fade on both sides and cancel out."""
-        if self._published is self._counted:
-            return
-        news: dict[str, _Entry] = {}
-        for rows, sign in ((self._published, 1), (self._counted, -1)):
-            for group, slot_seconds, starts, as_of in rows:
-                factor = sign * self._factor(self._now - as_of)
-                news.setdefault(group, _Entry()).add(slot_seconds * factor, starts * factor)
-        for group, new in news.items():
-            if not new.is_nothing():
-                self._known.setdefault(group, _Entry()).add(max(0.0, new.slot_seconds), max(0.0, new.starts))
-        self._counted = self._published
-
-    def _keep_together(self, waiting: dict[str, int]) -> None:
+    def _keep_together(self, waiting: Mapping[str, int]) -> None:
         """Book use to a group that begins to wait, up to the least level of those that waited, and to one far behind.
 
-        A booking is never published: each supervisor makes its own, from the same rows.
+        A booking is never published: each supervisor makes its own, from the same rows. It books starts too, so that
+        the mean length of a job stays what it was.
         """
-        used = {group: self._known[group].slot_seconds if group in self._known else 0.0 for group in waiting}
-        means = [entry.slot_seconds / entry.starts for g, entry in self._known.items() if g in waiting and entry.starts]
-        level, allowance = common_level(used, waiting, max([self._half_life, *(_LAG_JOBS * mean for mean in means)]))
-        due = {group: max(used[group], weight * level - allowance) for group, weight in waiting.items()}
-        entry_level = min((due[group] / waiting[group] for group in waiting if group in self._waiting), default=0.0)
-        length = expected_seconds(
-            {group: Usage(entry.slot_seconds, entry.starts) for group, entry in self._known.items()}
-        )
+        usage = self._usage()
+        used = {group: usage[group].slot_seconds if group in usage else 0.0 for group in waiting}
+        means = [entry.slot_seconds / entry.starts for entry in usage.values() if entry.starts >= _NOTHING]
+        least = least_allowed(used, waiting, max([self._half_life, *(_LAG_JOBS * mean for mean in means)]))
+        stayed = [max(used[group], least[group]) / waiting[group] for group in waiting if group in self._waiting]
+        entry_level = min(stayed, default=0.0)
+        length = expected_seconds(usage)
         for group, weight in waiting.items():
-            missing = (due[group] if group in self._waiting else max(due[group], weight * entry_level)) - used[group]
-            if missing > 0:
+            due = least[group] if group in self._waiting else max(least[group], weight * entry_level)
+            if due > used[group]:
+                missing = due - used[group]
                 self._known.setdefault(group, _Entry()).add(missing, missing / length)
-        self._waiting = waiting
 
 
-def common_level(used: Mapping[str, float], weights: Mapping[str, int], allowance: float) -> tuple[float, float]:
-    """Return the mean use per weight of the groups at most `allowance` slot-seconds below that mean, and `allowance`."""
-    inside = dict(weights)
+def least_allowed(used: Mapping[str, float], weights: Mapping[str, int], allowance: float) -> dict[str, float]:
+    """Return per group the slot-seconds that are `allowance` below its part of the common level.
+
+    That level is the mean use per weight, without the groups that lag further.
+    """
+    inside, level = dict(weights), 0.0
     while inside:
         level = sum(used[group] for group in inside) / sum(inside.values())
-        ahead = {group: weight for group, weight in inside.items() if used[group] >= weight * level - allowance}
-        if len(ahead) == len(inside):
-            return level, allowance
-        inside = ahead
-    return 0.0, allowance
+        near = {group: weight for group, weight in inside.items() if used[group] >= weight * level - allowance}
+        if len(near) == len(inside):
+            break
+        inside = near
+    return {group: weight * level - allowance for group, weight in weights.items()}

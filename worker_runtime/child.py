@@ -78,6 +78,8 @@ def _attempt(lease: Lease, given: ChildStart, report_fd: int) -> Outcome:
         "start", lambda tx: start(tx, lease.fence, pid=os.getpid()), reconnect_for=given.reconnect_for
     ):
         raise _FenceGone
+    # No connection is held while the handler runs: it may take hours, fork, or close every descriptor.
+    given.database.engine.dispose()
     step("child.started")
     _report(report_fd, HANDLER_REACHED)
     return call_handler(given.job_type, call)

@@ -16,7 +16,7 @@ from sqljobs.schema.errors import DatabaseUnavailable
 OLDEST_MYSQL = (8, 0, 19)
 OLDEST_MARIADB = (10, 6)
 DUPLICATE_ENTRY = 1062
-MISSING_TABLE = 1146
+MISSING_TABLE = frozenset({1146, 1049})  # table, or the database that configure(schema=) named
 
 _RETRY = frozenset({1205, 1213, 1020, 3572})  # lock wait timeout, deadlock, record changed, NOWAIT
 _DISCONNECTED = frozenset({1040, 1053, 1152, 1159, 1161, 1203, 1290, 1836, 2002, 2003, 2006, 2013, 2055, 4031})
@@ -99,7 +99,7 @@ class MySQL:
         return {row.batch_no: row.id for row in found}
 
     def missing_table(self, error: BaseException) -> bool:
-        return isinstance(error, DBAPIError) and _code(error) == MISSING_TABLE
+        return isinstance(error, DBAPIError) and _code(error) in MISSING_TABLE
 
     def trouble(self, error: BaseException) -> Trouble:
         if not isinstance(error, DBAPIError):

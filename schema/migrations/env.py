@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from alembic import context
+from sqlalchemy.schema import CreateSchema
 
-from sqljobs.schema.tables import VERSION_TABLE, Model
+from sqljobs.schema.model import VERSION_TABLE, Model
 
 options = {
     "target_metadata": Model.metadata,
@@ -19,6 +20,8 @@ if connection is None:
         dialect_name=context.config.attributes["dialect_name"], literal_binds=True, as_sql=True, **options
     )
     with context.begin_transaction():
+        if Model.metadata.schema is not None:
+            context.execute(CreateSchema(Model.metadata.schema, if_not_exists=True))
         context.run_migrations()
 else:
     # The transaction is the caller's: it holds the lock that makes five `init` at once safe.

@@ -49,6 +49,8 @@ def supervisor(url: str, slots: int) -> Iterator[subprocess.Popen[bytes]]:
             log.seek(0)
             tail = log.read().decode(errors="replace").splitlines()[-LOG_LINES:]
             print("The supervisor did not end well. Its last lines:", *tail, sep="\n  ", file=sys.stderr)
+            again = f"{command_line(url)} run --handlers sqljobs.demo.handlers --until-idle"
+            print(f"To let the jobs that are left end: {again}", file=sys.stderr)
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

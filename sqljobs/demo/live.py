@@ -76,7 +76,7 @@ class Progress:
 
     def say(self, line: Text) -> None:
         """Print a line that stays."""
-        self._console.print(line)
+        self._console.print(line, soft_wrap=True)
 
     def draw(self, jobs: Sequence[JobNow], seconds: float) -> RenderableType:
         """Bars for the groups, and the names of what runs."""

@@ -61,6 +61,8 @@ def run_demo(
             ids = sqljobs.enqueue_many(session, build_specs(root, parts))
         code = watch(console, engine, url, ids, slots or SLOTS)
         if code != 0:
+            if json_output:
+                print(json.dumps({"error": "the demo did not end well; stderr says more", "code": code}))
             return code
         infos = read_all(engine, ids)
     finally:

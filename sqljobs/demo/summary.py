@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqljobs.demo.timeline import TimelineAttempt
 
 if TYPE_CHECKING:
     from sqljobs import JobInfo
+    from sqljobs.schema.job_info import AttemptInfo
 
 MERGE = "merge"
 """The name and the group of the job that adds up all others."""
@@ -77,17 +77,23 @@ def measure(info: JobInfo) -> Cost:
         files=result.get("files"),
         lines=result.get("lines"),
         cpu_seconds=sum(attempt.cpu_seconds or 0.0 for attempt in info.attempts),
-        seconds=sum(b - a for a, b in (span(attempt) for attempt in info.attempts)),
+        seconds=sum(ran_seconds(attempt) for attempt in info.attempts),
         max_rss_bytes=max(peaks, default=None),
         attempts=len(info.attempts),
     )
 
 
-def span(attempt: Any) -> tuple[float, float]:
-    """When an attempt began and ended, in seconds since the epoch; one that never ran began at its claim."""
-    began: datetime = attempt.started_at or attempt.claimed_at
-    ended: datetime = attempt.ended_at or began
-    return began.timestamp(), max(began, ended).timestamp()
+def ran_seconds(attempt: AttemptInfo) -> float:
+    """How long the handler ran; 0 for an attempt that never reached it."""
+    if attempt.started_at is None or attempt.ended_at is None:
+        return 0.0
+    return max(0.0, (attempt.ended_at - attempt.started_at).total_seconds())
+
+
+def span(attempt: AttemptInfo) -> tuple[float, float]:
+    """When an attempt took its slot, at the claim, and when it ended, in seconds since the epoch."""
+    ended = attempt.ended_at or attempt.claimed_at
+    return attempt.claimed_at.timestamp(), max(attempt.claimed_at, ended).timestamp()
 
 
 def timeline_of(infos: Iterable[JobInfo]) -> list[TimelineAttempt]:

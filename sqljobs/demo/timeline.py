@@ -64,7 +64,15 @@ def assign_rows(attempts: Sequence[TimelineAttempt]) -> list[tuple[int, Timeline
             groups.append("")
         ends[row], groups[row] = attempt.end, attempt.group
         placed.append((row, attempt))
-    return placed
+    order = {row: place for place, row in enumerate(sorted(range(len(ends)), key=lambda row: heaviness(row, placed)))}
+    return [(order[row], attempt) for row, attempt in placed]
+
+
+def heaviness(row: int, placed: Sequence[tuple[int, TimelineAttempt]]) -> tuple[float, int]:
+    """Sorts rows so that those which mostly ran heavy groups come first: alike rows are easier to read together."""
+    mine = [attempt for place, attempt in placed if place == row]
+    seconds = sum(a.end - a.start for a in mine)
+    return -sum(a.weight * (a.end - a.start) for a in mine) / (seconds or 1.0), row
 
 
 def tick_seconds(span: float, most: int = 10) -> float:
@@ -163,7 +171,8 @@ def bar(row: int, attempt: TimelineAttempt, zero: float, scale: float, colour: s
     room = width - 10 - (18 if attempt.failed else 0)
     if attempt.failed:
         parts.append(f'<rect class="failed" {place} fill="url(#failed)"/>')
-        parts.append(f'<g transform="translate({x + width - 11:.1f} {y + ROW / 2})">{CROSS}</g>')
+        middle = x + max(width - 11, width / 2)
+        parts.append(f'<g transform="translate({middle:.1f} {y + ROW / 2})">{CROSS}</g>')
     letters = int(room / LETTER)
     if letters >= min(len(attempt.name), 5):
         name = attempt.name if len(attempt.name) <= letters else attempt.name[: letters - 1].rstrip(".: ") + "…"

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from sqljobs.supervisor.children import Child, Children, Ended
 from sqljobs.worker_runtime.post_fork import settle_in
 
-DEADLINE = 60.0
+DEADLINE = 120.0
 
 
 def raw(body: Callable[[int], object]) -> Callable[[int], NoReturn]:

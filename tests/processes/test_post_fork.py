@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import gc
 import os
 import random
 import select
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
@@ -265,25 +267,41 @@ def test_the_end_of_an_inherited_sqlite_connection_does_not_harm_the_file(childr
     ours.close()
 
 
-def test_an_inherited_engine_opens_connections_of_its_own(children: Table, tmp_path: Path) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'jobs.db'}")
+class Watched(sqlite3.Connection):
+    """A connection that notes its end, in the process where that happens."""
+
+    ends: ClassVar[list[str]] = []
+
+    def close(self) -> None:
+        Watched.ends.append("closed")
+        super().close()
+
+    def __del__(self) -> None:
+        Watched.ends.append("collected")
+
+
+def test_an_inherited_engine_opens_connections_of_its_own_and_ends_none(children: Table, tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'jobs.db'}", connect_args={"factory": Watched})
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE seen (who TEXT)"))
-        inherited = connection.connection.dbapi_connection
+        inherited = id(connection.connection.dbapi_connection)
 
     engines = known_engines()
 
-    def use_engine() -> bool:
+    def use_engine() -> tuple[bool, list[str]]:
         forget_inherited_connections(engines)
         with engine.begin() as connection:
             connection.execute(text("INSERT INTO seen VALUES ('child')"))
-            return connection.connection.dbapi_connection is not inherited
+            own = id(connection.connection.dbapi_connection)
+        gc.collect()
+        return own != inherited, Watched.ends
 
-    assert answer_of(children, use_engine) is True
+    assert answer_of(children, use_engine) == [True, []]
     with engine.begin() as connection:
-        assert connection.connection.dbapi_connection is inherited
+        assert id(connection.connection.dbapi_connection) == inherited
         assert connection.scalars(text("SELECT who FROM seen")).all() == ["child"]
     engine.dispose()
+    assert Watched.ends[0] == "closed"
 
 
 class Proxy:

@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqljobs.schema.outcomes import Cause
@@ -44,6 +44,7 @@ def test_table(
     assert says in outcome.error
 
 
+@settings(deadline=None)
 @given(end=ends, reports=st.sampled_from([b"", b"S"]), asked=st.none() | st.sampled_from(Reason))
 def test_every_end_has_a_cause_and_one_line(
     end: tuple[int | None, int | None], reports: bytes, asked: Reason | None
@@ -58,6 +59,7 @@ def test_every_end_has_a_cause_and_one_line(
     assert asked is None or "OOM" not in outcome.error
 
 
+@settings(deadline=None)
 @given(number=st.integers(1, 64))
 def test_every_signal_has_a_name_of_its_own(number: int) -> None:
     name = signal_name(number)

@@ -22,7 +22,8 @@ from sqljobs.schema.durations import (
 )
 from sqljobs.schema.errors import InvalidJob
 
-SECONDS = {"": 1, "ms": Decimal("0.001"), "s": 1, "m": 60, "h": 3600, "d": 86400}
+SECONDS = {"": Decimal(1), "ms": Decimal("0.001"), "s": Decimal(1)}
+SECONDS |= {"m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 

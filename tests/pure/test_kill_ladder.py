@@ -4,7 +4,7 @@ import signal
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqljobs.supervisor.kill_ladder import (
@@ -47,12 +47,14 @@ def test_no_grace_and_a_late_call_kill_at_once() -> None:
     assert next_action(stop(Ladder(), Reason.CANCEL, 7.0), 99.0, 5.0)[1] == KILL
 
 
+@settings(deadline=None)
 @given(first=reasons, second=reasons, later=st.floats(0, 1e6))
 def test_the_first_reason_and_its_grace_stay(first: Reason, second: Reason, later: float) -> None:
     ladder = stop(Ladder(), first, 10.0)
     assert stop(ladder, second, 10.0 + later) == ladder
 
 
+@settings(deadline=None)
 @given(reason=st.none() | reasons)
 def test_nothing_is_sent_to_a_reaped_child(reason: Reason | None) -> None:
     ladder = Ladder() if reason is None else stop(Ladder(), reason, 0.0)
@@ -62,6 +64,7 @@ def test_nothing_is_sent_to_a_reaped_child(reason: Reason | None) -> None:
     assert next_due(gone, 5.0) is None
 
 
+@settings(deadline=None)
 @given(reason=reasons, since=st.floats(0, 1e6), grace=graces, waits=st.lists(st.floats(0, 5000), max_size=12))
 def test_any_rhythm_of_calls_sends_each_signal_once_in_order_and_kill_on_time(
     reason: Reason, since: float, grace: float, waits: list[float]

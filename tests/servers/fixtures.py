@@ -74,7 +74,9 @@ def db_url(server: Server) -> Iterator[str]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say at the end, in one line a kind, which databases were not tested."""
-    for kind, reason in config.stash[_unavailable].items():
+    # Emptied, since each conftest.py that imports this hook has it called.
+    unavailable, config.stash[_unavailable] = config.stash[_unavailable], {}
+    for kind, reason in unavailable.items():
         terminalreporter.write_line(f"NOT TESTED with {kind}: {reason}; run `{_INSTALL}`", red=True, bold=True)
 
 

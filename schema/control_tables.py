@@ -1,0 +1,99 @@
+"""The tables of supervisors and of what operators set: groups, limits, holds. No logic."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Boolean, CheckConstraint, Double, Integer, Numeric
+from sqlalchemy.orm import Mapped, mapped_column
+
+from sqljobs.schema.columns import Id, Json, LongText, Name, UtcTime
+from sqljobs.schema.model import INNODB, Model, table_of
+
+
+class SupervisorRow(Model):
+    """One start of a supervisor; `name_slot` is its name while it lives."""
+
+    __tablename__ = "job_supervisors"
+
+    id: Mapped[str] = mapped_column(Name(32), primary_key=True)
+    name: Mapped[str] = mapped_column(Name())
+    name_slot: Mapped[str | None] = mapped_column(Name(), unique=True)
+    host: Mapped[str] = mapped_column(Name())
+    boot_id: Mapped[str] = mapped_column(Name(64))
+    pid: Mapped[int] = mapped_column(Integer)
+    start_ticks: Mapped[int] = mapped_column(Id)
+    state: Mapped[str] = mapped_column(Name(12))
+    slots: Mapped[int] = mapped_column(Integer)
+    types: Mapped[Any] = mapped_column(Json)
+    devices: Mapped[Any] = mapped_column(Json, nullable=True)
+    wakeup: Mapped[str] = mapped_column(Name(8))
+    started_at: Mapped[datetime] = mapped_column(UtcTime)
+    heartbeat_at: Mapped[datetime] = mapped_column(UtcTime)
+    ttl: Mapped[float] = mapped_column(Double)
+
+    __table_args__ = (INNODB,)
+
+
+class GroupUsage(Model):
+    """Slot time that one supervisor gave to one group, decayed as of `as_of`; only that supervisor writes it."""
+
+    __tablename__ = "job_usage"
+
+    supervisor_id: Mapped[str] = mapped_column(Name(32), primary_key=True)
+    group_key: Mapped[str] = mapped_column(Name(), primary_key=True)
+    slot_seconds: Mapped[float] = mapped_column(Double)
+    starts: Mapped[float] = mapped_column(Double)
+    as_of: Mapped[datetime] = mapped_column(UtcTime)
+
+    __table_args__ = (INNODB,)
+
+
+class Group(Model):
+    """A group's own weight, set by an operator."""
+
+    __tablename__ = "job_groups"
+
+    group_key: Mapped[str] = mapped_column(Name(), primary_key=True)
+    weight: Mapped[int] = mapped_column(Integer)
+
+    __table_args__ = (INNODB,)
+
+
+class Limit(Model):
+    """A named capacity; `group_key` is '' but for one group's own amount."""
+
+    __tablename__ = "job_limits"
+
+    name: Mapped[str] = mapped_column(Name(), primary_key=True)
+    group_key: Mapped[str] = mapped_column(Name(), primary_key=True, default="")
+    kind: Mapped[str] = mapped_column(Name(12))
+    amount: Mapped[Decimal] = mapped_column(Numeric(24, 6))
+    per: Mapped[str | None] = mapped_column(Name(20))
+    each_group: Mapped[bool] = mapped_column(Boolean, default=False)
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('resource','rate','budget')", name="job_limits_kind"),
+        INNODB,
+    )
+
+
+class Hold(Model):
+    """A hold on a job, type, group, limit, supervisor, or on all (name '')."""
+
+    __tablename__ = "job_holds"
+
+    kind: Mapped[str] = mapped_column(Name(12), primary_key=True)
+    name: Mapped[str] = mapped_column(Name(), primary_key=True, default="")
+    reason: Mapped[str | None] = mapped_column(LongText)
+    since: Mapped[datetime] = mapped_column(UtcTime)
+    until: Mapped[datetime | None] = mapped_column(UtcTime)
+
+    __table_args__ = (INNODB,)
+
+
+job_supervisors = table_of(SupervisorRow)
+job_usage = table_of(GroupUsage)
+job_groups = table_of(Group)

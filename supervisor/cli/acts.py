@@ -1,0 +1,146 @@
+"""`sqljobs cancel` and `sqljobs retry`: choose jobs, ask when there are several, act in one transaction."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Sequence
+
+import click
+
+from sqljobs.schema.cancel import cancel as cancel_jobs
+from sqljobs.schema.errors import InvalidJob, Refused
+from sqljobs.schema.jobs_read import read_states
+from sqljobs.schema.retry import retry as retry_jobs
+from sqljobs.schema.states import IN_FLIGHT, OPEN, State
+from sqljobs.schema.transactions import Database, Transaction
+from sqljobs.supervisor.cli.call import Call, common_options, pass_call
+from sqljobs.supervisor.cli.failures import ANSWER_IS_NO
+from sqljobs.supervisor.cli.output import print_json, print_lines, write
+from sqljobs.supervisor.cli.selection import Asked, selection_options
+
+Act = Callable[[Transaction, Sequence[int]], list[int]]
+IDS_SHOWN = 20
+IDS_PER_CALL = 5000  # SQLite takes 32,766 parameters
+TRIES = 3
+
+
+class _DryRun(Exception):
+    """Carries what would have been done out of a transaction that is rolled back."""
+
+    def __init__(self, changed: list[int]) -> None:
+        self.changed = changed
+
+
+@click.command("cancel")
+@selection_options
+@click.option("--now", is_flag=True, help="Kill running ones at once, without asking them to stop.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be cancelled.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@common_options
+@pass_call
+def cancel(call: Call, asked: Asked, now: bool, dry_run: bool, yes: bool) -> int:
+    """Cancel jobs: all that are meant, or none. Filters mean open jobs unless --state says otherwise."""
+    with call.database() as database:
+        asked = asked.with_default_states([state for state in State if state in OPEN])
+        ids = _chosen(database, asked, "cancel")
+        if not (yes or dry_run or _agreed("Cancel", ids)):
+            return ANSWER_IS_NO
+        changed = _act(database, asked, ids, lambda tx, some: cancel_jobs(tx, some, now=now), dry_run, "cancel")
+        running = [] if dry_run else _still_in_flight(database, changed)
+    ended = [job_id for job_id in changed if job_id not in running]
+    if call.as_json:
+        print_json(changed)
+    elif dry_run:
+        print_lines([f"would cancel {_named(changed)}"])
+    else:
+        lines = [f"cancelled {_named(ended)}"] if ended or not running else []
+        asked_to = "kills" if now else "stops"
+        lines += (
+            [f"asked for the end of {_named(running)}: the supervisor {asked_to} within a heartbeat"] if running else []
+        )
+        print_lines(lines)
+    return 0
+
+
+@click.command("retry")
+@selection_options
+@click.option("--dry-run", is_flag=True, help="Only say what would run again.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@common_options
+@pass_call
+def retry(call: Call, asked: Asked, dry_run: bool, yes: bool) -> int:
+    """Start ended jobs again: failed ones, and those that an operator cancelled. Reopens what their end had closed.
+
+    Filters mean failed jobs unless --state says otherwise."""
+    with call.database() as database:
+        asked = asked.with_default_states([State.FAILED])
+        ids = _chosen(database, asked, "retry")
+        if not (yes or dry_run or _agreed("Retry", ids)):
+            return ANSWER_IS_NO
+        changed = _act(database, asked, ids, retry_jobs, dry_run, "retry")
+    if call.as_json:
+        print_json(changed)
+        return 0
+    again = [job_id for job_id in changed if job_id in set(ids)]
+    reopened = [job_id for job_id in changed if job_id not in set(ids)]
+    verb = "would retry" if dry_run else "retried"
+    print_lines([f"{verb} {_named(again)}" + (f", which reopens {_named(reopened)}" if reopened else "")])
+    return 0
+
+
+def _chosen(database: Database, asked: Asked, verb: str) -> list[int]:
+    if asked.is_empty:
+        raise InvalidJob(
+            f"{verb} which jobs? Name ids, or choose with --state, --type, --group, --key, --cause, --since"
+        )
+    return sorted(database.read("select", asked.matching))
+
+
+def _agreed(verb: str, ids: Sequence[int]) -> bool:
+    """Ask on a terminal when there is more than one. Raises `InvalidJob` where nobody can be asked."""
+    if len(ids) < 2:
+        return True
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()):
+        raise InvalidJob(f"this would {verb.lower()} {_named(ids)}: add --yes, or look first with --dry-run")
+    if click.confirm(f"{verb} {_named(ids)}?", err=True):
+        return True
+    write("sqljobs: nothing was changed\n", to_stderr=True)
+    return False
+
+
+def _act(database: Database, asked: Asked, ids: Sequence[int], act: Act, dry_run: bool, name: str) -> list[int]:
+    """Act on `ids`, or of filters on those that still match. Returns the ids that were (would be) changed."""
+
+    def work(tx: Transaction) -> list[int]:
+        wanted = sorted(set(ids) & set(asked.matching(tx))) if asked.is_filter else list(ids)
+        changed: list[int] = []
+        for start in range(0, len(wanted), IDS_PER_CALL):
+            changed += act(tx, wanted[start : start + IDS_PER_CALL])
+        if dry_run:
+            raise _DryRun(changed)
+        return changed
+
+    for left in reversed(range(TRIES)):
+        try:
+            return database.transaction(name, work)
+        except _DryRun as dry:
+            return dry.changed
+        except Refused:
+            # One that a filter meant may have ended between being read and being locked.
+            if not asked.is_filter or not left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _still_in_flight(database: Database, ids: Sequence[int]) -> set[int]:
+    states = database.read("states", lambda tx: read_states(tx, ids))
+    return {job_id for job_id, state in states.items() if State(state) in IN_FLIGHT}
+
+
+def _named(ids: Collection[int]) -> str:
+    listed = sorted(ids)
+    if len(listed) == 1:
+        return f"job {listed[0]}"
+    shown = ", ".join(str(job_id) for job_id in listed[:IDS_SHOWN])
+    more = f" and {len(listed) - IDS_SHOWN} more" if len(listed) > IDS_SHOWN else ""
+    return f"{len(listed) or 'no'} jobs" + (f" ({shown}{more})" if listed else "")

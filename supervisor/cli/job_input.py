@@ -1,0 +1,137 @@
+"""What `sqljobs enqueue` is given as text: files, stdin, JSON and NAME=VALUE, made into arguments and specs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.payloads import from_json
+from sqljobs.schema.renderings import shown
+from sqljobs.schema.specs import OPTIONS, JobSpec, check_request
+from sqljobs.schema.values import nearest
+from sqljobs.worker_runtime.arguments import argument_from_text
+from sqljobs.worker_runtime.enqueue import check_args
+from sqljobs.worker_runtime.registry import JobType, defaults_of
+
+KEYS = ("ref", "type", "args", *OPTIONS)
+JobTypes = Mapping[str, JobType] | None
+
+
+def read_source(name: str, what: str) -> str:
+    """The text of a file, or of stdin for `-`. Raises `InvalidJob` when it cannot be read."""
+    try:
+        if name != "-":
+            return Path(name).read_text("utf-8-sig")
+        if sys.stdin is None:
+            raise InvalidJob(f"{what}: stdin is closed: name a file")
+        binary = getattr(sys.stdin, "buffer", None)
+        return binary.read().decode("utf-8-sig") if binary is not None else sys.stdin.read()
+    except OSError as error:
+        raise InvalidJob(f"{what}: {name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidJob(f"{what}: {name} cannot be read: it is not UTF-8") from None
+
+
+def known_type(job_type: str, known: JobTypes) -> JobType | None:
+    """The type among those of --handlers; None without --handlers. Raises `InvalidJob` for one that is not there."""
+    if known is None:
+        return None
+    if job_type not in known:
+        raise InvalidJob(f"no handler is called {shown(job_type)}{nearest(job_type, known) or _listed(known)}")
+    return known[job_type]
+
+
+def _listed(known: Mapping[str, JobType]) -> str:
+    return f"; there are {', '.join(sorted(known))}"
+
+
+def read_args(source: str | None, pairs: Sequence[str], job_type: JobType | None) -> dict[str, Any] | None:
+    """--args (JSON, @FILE or -) and over it each --arg NAME=VALUE. Raises `InvalidJob`."""
+    args: dict[str, Any] = {}
+    if source is not None:
+        text = read_source(source.removeprefix("@"), "--args") if source[:1] == "@" or source == "-" else source
+        stored = from_json(text, where="--args")
+        if stored is not None and not isinstance(stored, dict):
+            raise InvalidJob(f"--args must be a JSON object of arguments by name, not {shown(stored)}")
+        args = stored or {}
+    seen: set[str] = set()
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise InvalidJob(f"--arg must be NAME=VALUE, not {shown(pair)}")
+        if name in seen:
+            raise InvalidJob(f"--arg {shown(name)} is given twice")
+        seen.add(name)
+        args[name] = _plain(text) if job_type is None else argument_from_text(job_type.function, name, text)
+    return args or None
+
+
+def _plain(text: str) -> object:
+    try:
+        return from_json(text)
+    except InvalidJob:
+        return text
+
+
+def parse_batch(text: str, known: JobTypes) -> tuple[list[str | None], list[JobSpec]]:
+    """The refs and specs of JSON lines, in their order; `after` may name any ref of the batch.
+
+    Raises `InvalidJob`, naming the line, for anything that cannot be stored as asked."""
+    refs: list[str | None] = []
+    specs: list[JobSpec] = []
+    numbers: list[int] = []
+    upstreams: list[list[Any]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            ref, spec, after = _parse_line(line, known)
+            if ref is not None and ref in refs:
+                raise InvalidJob(f"the ref {shown(ref)} is taken by another line")
+        except InvalidJob as error:
+            raise InvalidJob(f"line {number}: {error}") from None
+        refs.append(ref)
+        specs.append(spec)
+        numbers.append(number)
+        upstreams.append(after)
+    by_ref = {ref: spec for ref, spec in zip(refs, specs, strict=True) if ref is not None}
+    for number, spec, after in zip(numbers, specs, upstreams, strict=True):
+        try:
+            # Into the list that the spec holds: a later line may be named, even in a circle, which enqueue refuses.
+            spec.given.get("after", []).extend(_resolved(item, by_ref) for item in after)
+            check_request(spec, defaults_of, check_args)
+        except InvalidJob as error:
+            raise InvalidJob(f"line {number}: {error}") from None
+    return refs, specs
+
+
+def _parse_line(line: str, known: JobTypes) -> tuple[str | None, JobSpec, list[Any]]:
+    stored = from_json(line, where="it")
+    if not isinstance(stored, dict):
+        raise InvalidJob(f"it must be a JSON object with a type, not {shown(stored)}")
+    for key in stored:
+        if key not in KEYS:
+            raise InvalidJob(f"unknown key {shown(key)}{nearest(key, KEYS)}")
+    ref, job_type = stored.pop("ref", None), stored.pop("type", None)
+    if ref is not None and (not isinstance(ref, str) or not ref):
+        raise InvalidJob(f"ref must be text, not {shown(ref)}")
+    if not isinstance(job_type, str):
+        raise InvalidJob('it needs a type, such as {"type": "resize", "args": {"width": 64}}')
+    known_type(job_type, known)
+    after = stored.pop("after", None)
+    if after is not None and not isinstance(after, list):
+        raise InvalidJob(f"after must be a list of refs and ids, not {shown(after)}")
+    args = stored.pop("args", None)
+    options = stored if after is None else {**stored, "after": []}
+    return ref, JobSpec(job_type, args, **options), after or []
+
+
+def _resolved(item: Any, by_ref: Mapping[str, JobSpec]) -> Any:
+    if not isinstance(item, str):
+        return item
+    if item not in by_ref:
+        raise InvalidJob(f"after: no line has the ref {shown(item)}{nearest(item, by_ref)}")
+    return by_ref[item]

@@ -1,0 +1,62 @@
+"""`sqljobs run`: the supervisor, its settings from sqljobs.toml and over them from the flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from sqljobs.schema.errors import InvalidJob
+from sqljobs.supervisor.cli.call import Call, common_options, pass_call
+from sqljobs.supervisor.logs import supervisor_log
+
+
+@click.command("run")
+@click.option("--handlers", multiple=True, metavar="MODULE_OR_FILE...", help="Where the job types are.")
+@click.argument("more_handlers", nargs=-1, metavar="")
+@click.option("--app-dir", metavar="DIR", help="Where handlers modules are looked for (default: here).")
+@click.option("--slots", type=int, metavar="N", help="Jobs at once (default: usable CPUs).")
+@click.option("--name", metavar="NAME", help="This supervisor's name (default: the host's).")
+@click.option("--until-idle", is_flag=True, default=None, help="End when nothing is left to do within the hour.")
+@click.option("--only-type", multiple=True, metavar="TYPE", help="Claim only these types; repeatable.")
+@click.option("--only-group", multiple=True, metavar="GROUP", help="Claim only these groups; repeatable.")
+@click.option("--heartbeat", metavar="DURATION", help="Renew all leases this often (default 10s).")
+@click.option("--ttl", metavar="DURATION", help="A lease lapses after this long (default 60s).")
+@click.option("--deadline", metavar="DURATION", help="Trust a lease that cannot be renewed so long (default 40s).")
+@click.option("--kill-grace", metavar="DURATION", help="From asking a job to stop to SIGKILL (default 5s).")
+@click.option("--grace", metavar="DURATION", help="After SIGTERM let jobs end for so long (default 30s).")
+@click.option("--poll", metavar="FAST-SLOW", help="Pause between looks at the queue (default 0.05s-2s).")
+@click.option("--aging", metavar="DURATION", help="Waiting this long is worth a point of priority (default 600s).")
+@click.option("--on-lease-lost", metavar="keep|kill", help="Jobs at the deadline (default: keep on SQLite, else kill).")
+@common_options
+@pass_call
+def run(call: Call, /, handlers: tuple[str, ...], more_handlers: tuple[str, ...], **flags: Any) -> int:
+    """Run jobs: claim, start each in a process of its own, see it to its end.
+
+    SIGTERM and Ctrl-C let running jobs end for --grace; a second one hurries."""
+    if more_handlers and not handlers:
+        raise InvalidJob(f"write --handlers before {more_handlers[0]!r}: sqljobs run --handlers {more_handlers[0]}")
+    config = call.config()
+    options = {**config.run, **{name: value for name, value in flags.items() if value not in (None, ())}}
+    modules = (*handlers, *more_handlers) or options.pop("handlers", ())
+    options.pop("handlers", None)
+    if not modules:
+        raise InvalidJob("run needs --handlers MODULE_OR_FILE, the place of your job types")
+    with call.engine(config):
+        pass  # refuses what no driver could be had for
+    # Loaded here: the supervisor needs Linux, the other commands run anywhere.
+    from sqljobs.supervisor.supervise import Supervisor
+
+    supervisor = Supervisor(config.url, modules, **options)
+    code = supervisor.run()
+    if supervisor.settings.until_idle and code == 0:
+        supervisor_log(supervisor.settings.name).unbind("supervisor").info(_summary(supervisor.endings))
+    return code
+
+
+def _summary(endings: Mapping[str, int]) -> str:
+    """`until idle: 12 attempts ended (10 done, 2 error)`."""
+    total = sum(endings.values())
+    parts = ", ".join(f"{count} {cause}" for cause, count in endings.items())
+    return f"until idle: {total} attempt{'' if total == 1 else 's'} ended" + (f" ({parts})" if parts else "")

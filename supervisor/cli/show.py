@@ -1,0 +1,142 @@
+"""`sqljobs show`: one job, its attempts and what it waits for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from sqljobs.schema.job_info import AttemptInfo, JobInfo
+from sqljobs.schema.jobs_read import read_jobs
+from sqljobs.supervisor.cli.call import Call, common_options, pass_call
+from sqljobs.supervisor.cli.list_jobs import progress_text
+from sqljobs.supervisor.cli.output import STATE_STYLES, Column, clean, print_json, print_rich, state_text, table
+from sqljobs.supervisor.cli.selection import job_id as parse_id
+from sqljobs.supervisor.cli.times import age, clock, duration, size
+
+ATTEMPTS = (
+    Column("#", right=True),
+    Column("CAUSE"),
+    Column("TOOK", need=1, right=True),
+    Column("CPU", need=4, right=True),
+    Column("MEMORY", need=5, right=True),
+    Column("EXIT", need=2, right=True),
+    Column("SUPERVISOR", need=6, flexible=True),
+    Column("LAST LINE", need=3, flexible=True, style="dim"),
+)
+UPSTREAMS = (Column("ID", right=True), Column("STATE"))
+VALUE_BYTES = 1000
+TRACEBACK_LINES = 15
+ROWS_SHOWN = 50
+
+
+@click.command("show")
+@click.argument("job_id", type=parse_id, metavar="ID")
+@common_options
+@pass_call
+def show(call: Call, job_id: int) -> int:
+    """Show one job: its state and why, its attempts, what it waits for."""
+    with call.database() as database:
+        info, now = database.read("show", lambda tx: (read_jobs(tx, [job_id])[0], tx.now))
+    if call.as_json:
+        print_json(info.as_json())
+    else:
+        print_rich(*_parts(info, now))
+    return 0
+
+
+def _parts(info: JobInfo, now: datetime) -> Iterator[RenderableType]:
+    head = Text(f"Job {info.id}  ", style="bold")
+    yield Text.assemble(head, (clean(info.type), "bold"), "  ", (info.state, STATE_STYLES.get(info.state, "")))
+    if info.reason is not None:
+        yield Text(clean(info.reason.text or info.reason.code, VALUE_BYTES))
+    yield Text()
+    yield _facts(info, now)
+    if info.attempts:
+        yield Text()
+        yield table(ATTEMPTS, [_attempt_row(attempt, now) for attempt in info.attempts[-ROWS_SHOWN:]])
+    if info.after:
+        yield Text("\nWaits for" if info.ended_at is None else "\nWaited for", style="dim")
+        rows = [[upstream.id, state_text(upstream.state or "pruned")] for upstream in info.after[:ROWS_SHOWN]]
+        yield Padding(table(UPSTREAMS, rows, indent=2), (0, 0, 0, 2))
+        if len(info.after) > ROWS_SHOWN:
+            yield Text(f"  and {len(info.after) - ROWS_SHOWN} more: see --json", style="dim")
+    yield from _traceback(info)
+
+
+def _facts(info: JobInfo, now: datetime) -> Table:
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _named_facts(info, now):
+        facts.add_row(name, Text(clean(value, VALUE_BYTES)))
+    return facts
+
+
+def _named_facts(info: JobInfo, now: datetime) -> Iterator[tuple[str, str]]:
+    yield "group", f"{info.group}, weight {info.weight}, priority {info.priority}"
+    if info.key is not None:
+        yield "key", info.key
+    if info.parent is not None:
+        yield "in container", str(info.parent)
+    if info.progress is not None:
+        yield "progress", progress_text(info.progress)
+    yield "attempts", f"{info.attempt} of at most {info.max_attempts}"
+    yield "timeout", duration(info.timeout) if info.timeout else "none"
+    moments = {
+        "created": info.created_at,
+        "due": info.run_after if info.ended_at is None else None,
+        "started": info.started_at,
+        "ended": info.ended_at,
+        "leased until": info.lease_expires,
+    }
+    for name, moment in moments.items():
+        if moment is not None:
+            yield name, f"{clock(moment)} ({age(moment, now)})"
+    if info.lease_owner is not None:
+        yield "leased by", info.lease_owner.rpartition("/")[0]
+    for name, value in (("args", info.args), ("result", info.result)):
+        if value is not None:
+            yield name, json.dumps(value, ensure_ascii=False)
+
+
+def _attempt_row(attempt: AttemptInfo, now: datetime) -> list[object]:
+    begun = attempt.started_at or attempt.claimed_at
+    took = ((attempt.ended_at or now) - begun).total_seconds()
+    exit_code = None if attempt.exit_code is None else str(attempt.exit_code)
+    return [
+        attempt.attempt,
+        attempt.cause or "running",
+        duration(max(0.0, took)),
+        duration(attempt.cpu_seconds),
+        size(attempt.max_rss_bytes),
+        attempt.signal or exit_code,
+        attempt.supervisor,
+        _last_line(attempt.error),
+    ]
+
+
+def _last_line(text: str | None) -> str | None:
+    lines = [line for line in (text or "").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else None
+
+
+def _traceback(info: JobInfo) -> Iterator[RenderableType]:
+    """The end of the last error that has more to say than its last line."""
+    last = next((attempt for attempt in reversed(info.attempts) if attempt.error), None)
+    lines = [line.expandtabs(4) for line in (last.error or "").splitlines()] if last is not None else []
+    if last is None or len(lines) < 2:
+        return
+    cut = len(lines) - TRACEBACK_LINES
+    yield Text(
+        f"\nError of attempt {last.attempt}" + (f" (its last {TRACEBACK_LINES} lines)" if cut > 0 else ""), style="dim"
+    )
+    for line in lines[-TRACEBACK_LINES:]:
+        # `clean` joins words with single spaces; what a traceback is indented by tells its parts apart.
+        yield Text("  " + " " * (len(line) - len(line.lstrip())) + clean(line))

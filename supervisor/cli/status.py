@@ -1,0 +1,81 @@
+"""`sqljobs status`: the whole queue at a glance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+import sqljobs
+from sqljobs.schema.status import read_status
+from sqljobs.supervisor.cli.call import Call, common_options, pass_call
+from sqljobs.supervisor.cli.output import STATE_STYLES, Column, clean, print_json, print_rich, table
+from sqljobs.supervisor.cli.times import duration
+
+GROUPS = (
+    Column("GROUP", flexible=True),
+    Column("READY", right=True),
+    Column("IN FLIGHT", right=True),
+    Column("WEIGHT", need=1, right=True),
+)
+SUPERVISORS = (
+    Column("SUPERVISOR", flexible=True),
+    Column("STATE"),
+    Column("SLOTS", right=True),
+    Column("SEEN", need=1, right=True),
+    Column("HOST", need=3, flexible=True),
+    Column("PID", need=4, right=True),
+    Column("TYPES", need=2, flexible=True, style="dim"),
+)
+
+
+@click.command("status")
+@common_options
+@pass_call
+def status(call: Call) -> int:
+    """Show how many jobs are in which state, the groups with work, and the supervisors."""
+    with call.database() as database:
+        found: dict[str, Any] = {"version": sqljobs.__version__, **database.read("status", read_status)}
+    if call.as_json:
+        print_json(found)
+    else:
+        print_rich(*_parts(found))
+    return 0
+
+
+def _parts(found: dict[str, Any]) -> list[RenderableType]:
+    parts: list[RenderableType] = [
+        Text(
+            f"sqljobs {found['version']}, tables of version {clean(found['schema_version'])} on {found['database']}",
+            style="dim",
+        ),
+        _states(found["states"]),
+    ]
+    if found["oldest_ready_seconds"] is not None:
+        parts.append(Text(f"The oldest ready job has waited for {duration(found['oldest_ready_seconds'])}."))
+    if found["groups"]:
+        rows = [[group["group"], group["ready"], group["in_flight"], group["weight"]] for group in found["groups"]]
+        parts += [Text(), table(GROUPS, rows)]
+    parts.append(Text())
+    if found["supervisors"]:
+        parts.append(table(SUPERVISORS, [_supervisor(row) for row in found["supervisors"]]))
+    else:
+        parts.append(Text("No supervisor has run here yet: start one with `sqljobs run --handlers FILE`."))
+    return parts
+
+
+def _states(states: dict[str, int]) -> Text:
+    shown = [
+        Text.assemble((f"{count:,} ", "bold"), (name, STATE_STYLES.get(name, "")))
+        for name, count in states.items()
+        if count
+    ]
+    return Text(", ").join(shown) if shown else Text("no jobs")
+
+
+def _supervisor(row: dict[str, Any]) -> list[object]:
+    seen = f"{duration(row['heartbeat_age_seconds'])} ago"
+    slots = f"{row['children']}/{row['slots']}"
+    return [row["name"], row["state"], slots, seen, row["host"], row["pid"], ", ".join(row["types"] or [])]

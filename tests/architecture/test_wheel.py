@@ -1,0 +1,54 @@
+"""What is installed: one import name, beside packages that own the names of our folders."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOREIGN = {"schema": "VALUE = 'theirs'\n", "supervisor": "VALUE = 'theirs'\n"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_holds_only_sqljobs(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"sqljobs"}
+    for needed in ("py.typed", "schema/migrations/env.py", "schema/migrations/versions/0001_first_tables.py"):
+        assert f"sqljobs/{needed}" in names
+    sources = {
+        path.relative_to(ROOT)
+        for folder in ("schema", "worker_runtime", "supervisor")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    missing = [str(path) for path in sources if f"sqljobs/{path}" not in names]
+    assert missing == []
+
+
+def test_it_works_beside_packages_with_the_names_of_our_folders(wheel: Path, tmp_path: Path) -> None:
+    target = tmp_path / "site"
+    for name, text in FOREIGN.items():
+        (target / name).mkdir(parents=True)
+        (target / name / "__init__.py").write_text(text)
+    zipfile.ZipFile(wheel).extractall(target)
+    program = """
+import sys, sqljobs, sqljobs.supervisor.supervise, schema, supervisor
+assert schema.VALUE == supervisor.VALUE == "theirs"
+assert "worker_runtime" not in sys.modules
+assert sqljobs.__file__.startswith(sys.path[1]), sqljobs.__file__
+"""
+    environment = {"PYTHONPATH": str(target), "PATH": ""}
+    subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, check=True)
+
+
+def test_no_bare_folder_name_is_imported_here() -> None:
+    assert not {"schema", "supervisor", "worker_runtime"} & set(sys.modules)

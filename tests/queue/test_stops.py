@@ -1,0 +1,99 @@
+"""How attempts are brought to an end: timeout, drain, shutdown, a supervisor that dies."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.queue.conftest import Queue, Supervisors
+from tests.waiting import wait_until
+
+
+def test_a_deaf_job_is_dead_within_timeout_and_grace(
+    queue: Queue, supervisors: Supervisors, is_alive: Callable[[int], bool]
+) -> None:
+    job_id = queue.enqueue("deaf", {"side": str(queue.side)})
+    supervisors.run_until_idle()
+    info = queue.job(job_id)
+    (attempt,) = info.attempts
+    assert (info.state, attempt.cause, attempt.signal) == ("failed", "timeout", "SIGKILL")
+    assert attempt.ended_at is not None
+    assert attempt.started_at is not None
+    assert not is_alive(queue.notes()[0][3])
+
+
+def test_sigterm_lets_children_end(queue: Queue, supervisors: Supervisors, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    running = queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
+    process = supervisors.start("--grace", "60s", slots=1)
+    queue.wait_for_notes(1)
+    waiting = queue.enqueue("quick", {"side": str(queue.side)})
+    process.send_signal(signal.SIGTERM)
+    wait_until(lambda: "SIGTERM" in supervisors.log(), what="the signal in the log")
+    assert process.poll() is None
+    gate.touch()
+    assert process.wait(timeout=30) == 0
+    assert [queue.job(job_id).state for job_id in (running, waiting)] == ["done", "ready"]
+
+
+@pytest.mark.parametrize("hurry", ["grace is over", "second signal"])
+def test_what_does_not_end_goes_back_unharmed(
+    queue: Queue, supervisors: Supervisors, tmp_path: Path, hurry: str, is_alive: Callable[[int], bool]
+) -> None:
+    job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(tmp_path / "never")}, max_attempts=1)
+    process = supervisors.start("--grace", "0.2s" if hurry == "grace is over" else "600s")
+    queue.wait_for_notes(1)
+    process.send_signal(signal.SIGTERM)
+    if hurry == "second signal":
+        wait_until(lambda: "SIGTERM" in supervisors.log(), what="the signal in the log")
+        process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 0
+    info = queue.job(job_id)
+    assert (info.state, info.attempt, info.max_attempts) == ("ready", 1, 2)
+    assert [attempt.cause for attempt in info.attempts] == ["interrupted"]
+    assert not is_alive(queue.notes()[0][3])
+
+
+def test_ctrl_c_ends_with_130_and_usr1_waits(queue: Queue, supervisors: Supervisors, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
+    process = supervisors.start("--grace", "600s")
+    queue.wait_for_notes(1)
+    process.send_signal(signal.SIGUSR1)
+    wait_until(lambda: "SIGUSR1" in supervisors.log(), what="the signal in the log")
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "SIGINT" in supervisors.log(), what="the signal in the log")
+    gate.touch()
+    assert process.wait(timeout=30) == 130
+
+
+def test_a_killed_supervisor_takes_its_children_along_and_its_jobs_run_again(
+    queue: Queue, supervisors: Supervisors, tmp_path: Path, is_alive: Callable[[int], bool]
+) -> None:
+    gate = tmp_path / "gate"
+    job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
+    process = supervisors.start()
+    ((_, _, _, pid, _),) = queue.wait_for_notes(1)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not is_alive(pid), what="the child to die with its parent")
+    gate.touch()
+    supervisors.start()
+    (info,) = queue.wait(job_id)
+    assert (info.state, [attempt.cause for attempt in info.attempts]) == ("done", ["lost", "done"])
+
+
+def test_cancel_ends_a_running_attempt(
+    queue: Queue, supervisors: Supervisors, tmp_path: Path, is_alive: Callable[[int], bool]
+) -> None:
+    job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(tmp_path / "never")})
+    supervisors.start()
+    ((_, _, _, pid, _),) = queue.wait_for_notes(1)
+    import sqljobs
+
+    with queue.engine.begin() as conn:
+        assert sqljobs.cancel(conn, job_id) == [job_id]
+    (info,) = queue.wait(job_id)
+    assert (info.state, [attempt.cause for attempt in info.attempts]) == ("cancelled", ["cancelled"])
+    wait_until(lambda: not is_alive(pid), what="the child to be gone")
