@@ -15,6 +15,8 @@ from sqljobs.schema.errors import NotInitialised
 from sqljobs.schema.tables import Job
 from sqljobs.schema.transactions import Transaction
 
+SERVER_STATUS_IN_TRANS = 1
+
 Caller = Session | scoped_session[Any] | Connection
 
 
@@ -74,4 +76,5 @@ def _is_autocommit(conn: Connection) -> bool:
         case "sqlite":
             return driver.isolation_level is None and not driver.in_transaction
         case _:
-            return bool(driver.get_autocommit())
+            # The flag of the protocol that is set after a BEGIN by hand; ours would commit what came before it.
+            return bool(driver.get_autocommit()) and not driver.server_status & SERVER_STATUS_IN_TRANS

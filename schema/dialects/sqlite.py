@@ -30,8 +30,10 @@ class SQLite:
     def begin(self, conn: Connection, *, patience: float) -> datetime:
         # AUTOCOMMIT for SQLAlchemy and the driver, BEGIN by ourselves: the driver's own would be DEFERRED, and a
         # deferred transaction that has read fails at its first write at once, whatever the busy timeout.
+        if not conn.in_transaction():
+            conn.begin()  # fires the begin event of the user's engine, which may send a BEGIN of its own
         driver = conn.connection.driver_connection
-        if driver is not None and driver.in_transaction:  # a begin event of the user's engine was there first
+        if driver is not None and driver.in_transaction:
             conn.exec_driver_sql("ROLLBACK")
         conn.exec_driver_sql(f"PRAGMA busy_timeout = {patience * 1000:.0f}")
         conn.exec_driver_sql("PRAGMA synchronous = FULL")

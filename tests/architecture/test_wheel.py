@@ -52,3 +52,12 @@ assert sqljobs.__file__.startswith(sys.path[1]), sqljobs.__file__
 
 def test_no_bare_folder_name_is_imported_here() -> None:
     assert not {"schema", "supervisor", "worker_runtime"} & set(sys.modules)
+
+
+def test_enqueueing_loads_no_more_than_it_needs() -> None:
+    program = """
+import sys, sqljobs
+heavy = {"psutil", "structlog", "click", "rich", "alembic", "pydantic"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
