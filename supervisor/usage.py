@@ -43,6 +43,7 @@ class UsageLedger:
         self._own: dict[str, _Entry] = {}
         self._known: dict[str, _Entry] = {}
         self._running: dict[int, str] = {}
+        self._most_at_once = 0
         self._waiting: dict[str, int] = {}
         self._absorbed: list[Row] = []
 
@@ -51,6 +52,7 @@ class UsageLedger:
         self._advance(now)
         if job_id not in self._running:
             self._running[job_id] = group
+            self._most_at_once = max(self._most_at_once, len(self._running))
             for account in (self._own, self._known):
                 account.setdefault(group, _Entry()).add(0.0, 1.0)
 
@@ -132,7 +134,8 @@ class UsageLedger:
         usage = self._usage()
         used = {group: usage[group].slot_seconds if group in usage else 0.0 for group in waiting}
         means = [entry.slot_seconds / entry.starts for entry in usage.values() if entry.starts >= _NOTHING]
-        least = least_allowed(used, waiting, max([self._half_life, *(_LAG_JOBS * mean for mean in means)]))
+        allowance = max(self._half_life, (_LAG_JOBS + self._most_at_once) * max(means, default=0.0))
+        least = least_allowed(used, waiting, allowance)
         stayed = [max(used[group], least[group]) / waiting[group] for group in waiting if group in self._waiting]
         entry_level = min(stayed, default=0.0)
         length = expected_seconds(usage)
