@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select, update
 
+from sqljobs.schema.conditions import is_unset
 from sqljobs.schema.graph import Edge, edge_of
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.states import FINAL, Event, State
@@ -46,7 +47,7 @@ def _open_edges(tx: Transaction, upstream: int) -> Iterator[Sequence[tuple[int, 
         rows = tx.execute(
             "edges",
             select(job_deps.c.job_id, job_deps.c.kind)
-            .where(job_deps.c.depends_on_id == upstream, job_deps.c.satisfied.is_(False), job_deps.c.job_id > last)
+            .where(job_deps.c.depends_on_id == upstream, is_unset(job_deps.c.satisfied), job_deps.c.job_id > last)
             .order_by(job_deps.c.job_id)
             .limit(CHUNK),
         ).all()
@@ -118,7 +119,7 @@ def _rows(tx: Transaction, ids: Sequence[int], *where: Any) -> Sequence[Any]:
 
 def any_unchecked(tx: Transaction) -> bool:
     """Whether `settle_unchecked` has anything to do; reads the index of unchecked edges alone."""
-    statement = select(job_deps.c.job_id).where(job_deps.c.checked.is_(False)).limit(1)
+    statement = select(job_deps.c.job_id).where(is_unset(job_deps.c.checked)).limit(1)
     return tx.execute("look", statement).first() is not None
 
 
@@ -128,7 +129,7 @@ def settle_unchecked(tx: Transaction, limit: int = CHUNK) -> int:
     Locking the upstream waits for a finalize in progress; if it is open then, its end comes later and sees the edge."""
     unchecked = (
         select(job_deps.c.depends_on_id)
-        .where(job_deps.c.checked.is_(False))
+        .where(is_unset(job_deps.c.checked))
         .distinct()
         .order_by(job_deps.c.depends_on_id)
         .limit(limit)
@@ -145,7 +146,7 @@ def _check_upstream(tx: Transaction, upstream: int) -> None:
     if row is not None and State(row.state) in FINAL:
         culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
         settle_downstream(tx, End(row.id, State(row.state), row.reason, culprit))
-    pending = select(job_deps.c.job_id).where(job_deps.c.depends_on_id == upstream, job_deps.c.checked.is_(False))
+    pending = select(job_deps.c.job_id).where(job_deps.c.depends_on_id == upstream, is_unset(job_deps.c.checked))
     seen = tx.execute("unchecked_edges", pending).scalars().all()
     for start in range(0, len(seen), CHUNK):
         tx.execute(

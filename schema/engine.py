@@ -64,6 +64,10 @@ def create_engine(url: str | URL, **options: Any) -> Engine:
     except ModuleNotFoundError as error:
         package = EXTRAS.get(error.name or "", error.name)
         raise DatabaseUnavailable(f"the driver {error.name} is not installed: run pip install '{package}'") from None
+    if parsed.get_driver_name() == "pymysql":
+        from sqljobs.schema.dialects import pymysql_tls
+
+        event.listen(engine, "do_connect", pymysql_tls.connect)
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_connect)
         event.listen(engine, "begin", _sqlite_begin)

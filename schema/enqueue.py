@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, select, tuple_
+from sqlalchemy import delete, insert, select, update
 
+from sqljobs.schema.conditions import in_pairs
 from sqljobs.schema.enqueue_plan import Known, Start, Upstream, first_of_key, named_positions, starts_of, upstreams_of
 from sqljobs.schema.errors import DuplicateKey, UnknownJob
 from sqljobs.schema.graph import Edge, edge_of, in_order
@@ -41,19 +43,18 @@ def enqueue_many(
     requests = [check_request(spec, defaults_of, check_args) for spec in specs]
     if not requests:
         return []
-    named = named_positions(requests)
-    order = in_order(named, [f"{request.type} (number {n})" for n, request in enumerate(requests)])
     first = first_of_key(requests)
+    named = [[first[position] for position in positions] for positions in named_positions(requests)]
+    order = in_order(named, [f"{request.type} (number {n})" for n, request in enumerate(requests)])
     known = _read_upstreams(tx, {item for request in requests for item in request.after if isinstance(item, int)})
     existing = _existing(tx, requests, first)
     known |= _read_upstreams(tx, set(existing.values()) - known.keys())
     upstreams = upstreams_of(requests, named, first, existing)
     new = [position for position in order if position not in existing and position == first[position]]
     starts = starts_of(tx.now, requests, upstreams, new, known)
-    written = _insert_jobs(tx, requests, starts, new)
-    ids = existing | written
-    ids |= _lost_races(tx, requests, [position for position in new if position not in written], written)
-    _insert_edges(tx, upstreams, written, ids, known)
+    written, holders = _insert_jobs(tx, requests, starts, new)
+    ids = existing | written | holders
+    _insert_edges(tx, upstreams, starts, written, ids, known)
     return [Enqueued(ids[first[position]], position in written) for position in range(len(requests))]
 
 
@@ -90,14 +91,13 @@ def _read_upstreams(tx: Transaction, ids: set[int]) -> dict[int, Known]:
     return found
 
 
-def _taken_keys(tx: Transaction, requests: Sequence[Request]) -> dict[tuple[str, str], int]:
+def _taken_keys(tx: Transaction, requests: Sequence[Request], *, latest: bool = False) -> dict[tuple[str, str], int]:
+    """(type, key) -> id of the job that holds it, `latest` with what was committed since the caller's snapshot."""
     pairs = sorted({(request.type, request.key) for request in requests if request.key is not None})
     taken: dict[tuple[str, str], int] = {}
     for chunk in _chunks(pairs):
-        rows = tx.execute(
-            "keys",
-            select(jobs.c.id, jobs.c.type, jobs.c.key_slot).where(tuple_(jobs.c.type, jobs.c.key_slot).in_(chunk)),
-        )
+        statement = select(jobs.c.id, jobs.c.type, jobs.c.key_slot).where(in_pairs(jobs.c.type, jobs.c.key_slot, chunk))
+        rows = tx.execute("keys", tx.dialect.latest(statement) if latest else statement)
         taken |= {(row.type, row.key_slot): row.id for row in rows}
     return taken
 
@@ -109,14 +109,34 @@ def _duplicate(request: Request, job_id: int) -> DuplicateKey:
 
 def _insert_jobs(
     tx: Transaction, requests: Sequence[Request], starts: Mapping[int, Start], new: Sequence[int]
-) -> dict[int, int]:
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Position -> id of the rows written, and of the jobs whose key another took between our look and our insert."""
     batch = uuid.uuid4().hex
-    rows = [_row(position, requests[position], starts[position], batch, tx.now) for position in sorted(new)]
     written: dict[int, int] = {}
-    for chunk in _by_bytes(rows):
-        tx.step("insert")
-        written |= tx.dialect.insert_new(tx.conn, jobs, chunk)
-    return written
+    holders: dict[int, int] = {}
+    missing = sorted(new)
+    while missing:
+        for chunk in _by_bytes([_row(place, requests[place], starts[place], batch, tx.now) for place in missing]):
+            tx.step("insert")
+            written |= tx.dialect.insert_new(tx.conn, jobs, chunk)
+        lost = [position for position in missing if position not in written]
+        taken = _taken_keys(tx, [requests[position] for position in lost], latest=True)
+        for position in lost:
+            holder = taken.get((requests[position].type, requests[position].key or ""))
+            if holder is not None:
+                _refuse_duplicate(tx, requests[position], holder, written)
+                holders[position] = holder
+        # Without a holder, that job has ended meanwhile and its key is free again.
+        missing = [position for position in lost if position not in holders]
+    return written, holders
+
+
+def _refuse_duplicate(tx: Transaction, request: Request, holder: int, written: Mapping[int, int]) -> None:
+    if request.on_conflict != "raise":
+        return
+    for chunk in _chunks(sorted(written.values())):
+        tx.execute("undo", delete(jobs).where(jobs.c.id.in_(chunk)))
+    raise _duplicate(request, holder)
 
 
 def _by_bytes(rows: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -172,28 +192,10 @@ def _row(position: int, request: Request, start: Start, batch: str, now: datetim
     }
 
 
-def _lost_races(
-    tx: Transaction, requests: Sequence[Request], lost: Sequence[int], written: Mapping[int, int]
-) -> dict[int, int]:
-    """Ids of the jobs whose key another transaction took between our look and our insert."""
-    if not lost:
-        return {}
-    taken = _taken_keys(tx, [requests[position] for position in lost])
-    found: dict[int, int] = {}
-    for position in lost:
-        request = requests[position]
-        job_id = taken.get((request.type, request.key or ""))
-        if request.on_conflict == "raise" or job_id is None:
-            for chunk in _chunks(sorted(written.values())):
-                tx.execute("undo", delete(jobs).where(jobs.c.id.in_(chunk)))
-            raise _duplicate(request, job_id or 0)
-        found[position] = job_id
-    return found
-
-
 def _insert_edges(
     tx: Transaction,
     upstreams: Sequence[Sequence[Upstream]],
+    starts: Mapping[int, Start],
     written: Mapping[int, int],
     ids: Mapping[int, int],
     known: Mapping[int, Known],
@@ -216,3 +218,7 @@ def _insert_edges(
             }
     for chunk in _chunks(list(rows.values()), EDGES_PER_STATEMENT):
         tx.execute("edges", insert(job_deps), chunk)
+    unmet = Counter(row["job_id"] for row in rows.values() if not row["satisfied"])
+    for position, job_id in written.items():
+        if unmet[job_id] != starts[position].unmet:  # a lost key made one job of two that it waits for
+            tx.execute("unmet", update(jobs).where(jobs.c.id == job_id).values(unmet_deps=unmet[job_id]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, select, tuple_, update
+from sqlalchemy import bindparam, select, update
 
+from sqljobs.schema.conditions import in_pairs
 from sqljobs.schema.moves import Fence
 from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import Transaction
@@ -73,7 +74,7 @@ def verdicts(tx: Transaction, fences: Sequence[Fence]) -> dict[Fence, Verdict]:
     statement = (
         select(job_attempts.c.job_id, job_attempts.c.attempt, job_attempts.c.owner, job_attempts.c.cause, jobs.c.state)
         .join(jobs, jobs.c.id == job_attempts.c.job_id)
-        .where(tuple_(job_attempts.c.job_id, job_attempts.c.attempt).in_([fence[:2] for fence in fences]))
+        .where(in_pairs(job_attempts.c.job_id, job_attempts.c.attempt, [fence[:2] for fence in fences]))
     )
     return {
         Fence(row.job_id, row.attempt, row.owner): Verdict(row.cause, row.state)

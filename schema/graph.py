@@ -8,6 +8,8 @@ from enum import Enum
 from sqljobs.schema.errors import CycleError
 from sqljobs.schema.states import FINAL, State
 
+CIRCLE_ENDS = 5  # names shown at either end of a long circle
+
 
 class Edge(Enum):
     """What an upstream's state makes of one edge."""
@@ -44,14 +46,20 @@ def in_order(upstreams: Sequence[Sequence[int]], names: Sequence[str]) -> list[i
                 order.append(dependent)
     if len(order) < len(upstreams):
         circle = _circle(upstreams, set(range(len(upstreams))) - set(order))
-        raise CycleError("these jobs wait for each other: " + " -> ".join(names[position] for position in circle))
+        raise CycleError("these jobs wait for each other: " + " -> ".join(_shortened([names[at] for at in circle])))
     return order
+
+
+def _shortened(names: list[str]) -> list[str]:
+    left_out = len(names) - 2 * CIRCLE_ENDS
+    return names if left_out <= 1 else [*names[:CIRCLE_ENDS], f"{left_out} more", *names[-CIRCLE_ENDS:]]
 
 
 def _circle(upstreams: Sequence[Sequence[int]], stuck: set[int]) -> list[int]:
     position = min(stuck)
-    path: list[int] = []
+    path: dict[int, None] = {}  # ordered, and quick to ask
     while position not in path:
-        path.append(position)
+        path[position] = None
         position = next(up for up in upstreams[position] if up in stuck)
-    return [*path[path.index(position) :], position]
+    walked = list(path)
+    return [*walked[walked.index(position) :], position]

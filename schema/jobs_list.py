@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from sqljobs.schema.conditions import is_unset
 from sqljobs.schema.errors import UnknownJob
 from sqljobs.schema.job_info import Progress, StateReason, as_plain
 from sqljobs.schema.jobs_read import CHUNK, reason_of
@@ -73,7 +74,7 @@ def _first_unmet(tx: Transaction, ids: Sequence[int]) -> dict[int, list[Any]]:
     place = func.row_number().over(partition_by=job_deps.c.job_id, order_by=job_deps.c.position).label("place")
     unmet = (
         select(job_deps.c.job_id, job_deps.c.depends_on_id, job_deps.c.satisfied, place)
-        .where(job_deps.c.job_id.in_(ids), job_deps.c.satisfied.is_(False))
+        .where(job_deps.c.job_id.in_(ids), is_unset(job_deps.c.satisfied))
         .subquery("unmet")
     )
     if not ids:

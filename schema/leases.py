@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, update
 
 from sqljobs.schema.claim import Claimer
+from sqljobs.schema.conditions import is_set
 from sqljobs.schema.moves import Fence, by_primary_key
 from sqljobs.schema.outcomes import Cause
-from sqljobs.schema.states import IN_FLIGHT
 from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import Transaction
 
@@ -91,7 +91,7 @@ def lapsed(tx: Transaction, *, not_owner: str) -> Sequence[Lapsed]:
     """Leases of other owners that have run out by the database's clock, oldest first, one page."""
     statement = (
         select(jobs.c.id, jobs.c.attempt, jobs.c.lease_owner, jobs.c.type, jobs.c.heartbeat_at)
-        .where(jobs.c.in_flight.is_(True), jobs.c.lease_expires < tx.now, jobs.c.lease_owner != not_owner)
+        .where(is_set(jobs.c.in_flight), jobs.c.lease_expires < tx.now, jobs.c.lease_owner != not_owner)
         .order_by(jobs.c.lease_expires)
         .limit(PAGE)
     )
@@ -103,7 +103,5 @@ def lapsed(tx: Transaction, *, not_owner: str) -> Sequence[Lapsed]:
 
 def held_by(tx: Transaction, owner: str) -> dict[int, Fence]:
     """The fences of all jobs in flight of `owner`."""
-    statement = select(jobs.c.id, jobs.c.attempt).where(
-        jobs.c.lease_owner == owner, jobs.c.state.in_([state.value for state in IN_FLIGHT])
-    )
+    statement = select(jobs.c.id, jobs.c.attempt).where(is_set(jobs.c.in_flight), jobs.c.lease_owner == owner)
     return {row.id: Fence(row.id, row.attempt, owner) for row in tx.execute("held", statement)}

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, literal, not_, or_, select
 
+from sqljobs.schema.conditions import is_set, is_unset
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.states import IN_FLIGHT, Event, State
 from sqljobs.schema.tables import job_deps, jobs
@@ -73,7 +74,7 @@ def scan(tx: Transaction, wanted: Wanted, heads: int) -> list[ReadyJob]:
 
 def in_flight(tx: Transaction) -> list[HeldSlot]:
     """What every supervisor on this database holds."""
-    statement = select(jobs.c.group_key, jobs.c.lease_owner, jobs.c.started_at).where(jobs.c.in_flight.is_(True))
+    statement = select(jobs.c.group_key, jobs.c.lease_owner, jobs.c.started_at).where(is_set(jobs.c.in_flight))
     return [
         HeldSlot(row.group_key, row.lease_owner, max(0.0, (tx.now - (row.started_at or tx.now)).total_seconds()))
         for row in tx.execute("in_flight", statement)
@@ -100,7 +101,7 @@ def promote_due(tx: Transaction, ids: Sequence[int]) -> int:
 
 def definition(now: Any) -> ColumnElement[bool]:
     """The ready set as it is defined, from edges instead of counters: the oracle of tests and `doctor`."""
-    unsatisfied = exists().where(job_deps.c.job_id == jobs.c.id, job_deps.c.satisfied.is_(False))
+    unsatisfied = exists().where(job_deps.c.job_id == jobs.c.id, is_unset(job_deps.c.satisfied))
     startable = or_(
         jobs.c.state == State.READY.value,
         and_(jobs.c.state == State.SCHEDULED.value, jobs.c.run_after <= now),

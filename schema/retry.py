@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import select
 
+from sqljobs.schema.conditions import in_pairs, is_unset
 from sqljobs.schema.errors import Refused, UnknownJob
 from sqljobs.schema.graph import Edge, edge_of
 from sqljobs.schema.moves import by_primary_key, move
@@ -86,7 +87,7 @@ def _still_doomed(tx: Transaction, candidates: set[int], reopened: set[int]) -> 
     statement = (
         select(job_deps.c.job_id, job_deps.c.kind, jobs.c.id, jobs.c.state, jobs.c.reason)
         .join(jobs, jobs.c.id == job_deps.c.depends_on_id)
-        .where(job_deps.c.job_id.in_(sorted(candidates)), job_deps.c.satisfied.is_(False))
+        .where(job_deps.c.job_id.in_(sorted(candidates)), is_unset(job_deps.c.satisfied))
     )
     return {
         row.job_id
@@ -100,7 +101,7 @@ def _refuse_taken_keys(tx: Transaction, rows: Sequence[Any]) -> None:
     if not pairs:
         return
     ours = {row.id for row in rows}
-    statement = select(jobs.c.id, jobs.c.key).where(tuple_(jobs.c.type, jobs.c.key_slot).in_(pairs))
+    statement = select(jobs.c.id, jobs.c.key).where(in_pairs(jobs.c.type, jobs.c.key_slot, pairs))
     for row in tx.execute("keys", statement):
         if row.id not in ours:
             raise Refused(f"the key {row.key!r} is taken by job {row.id} meanwhile: cancel that one, or leave it")

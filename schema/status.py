@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from sqljobs.schema.conditions import is_set
 from sqljobs.schema.control_tables import job_groups
 from sqljobs.schema.job_info import as_plain
 from sqljobs.schema.migrate import version_of
@@ -47,7 +48,7 @@ def _groups(tx: Transaction) -> Sequence[dict[str, Any]]:
     flying = tx.execute(
         "flying_groups",
         select(jobs.c.group_key, func.count().label("jobs"), func.max(jobs.c.weight).label("weight"))
-        .where(jobs.c.in_flight.is_(True))
+        .where(is_set(jobs.c.in_flight))
         .group_by(jobs.c.group_key),
     ).all()
     set_weights = {row.group_key: row.weight for row in tx.execute("weights", select(job_groups))}
@@ -64,7 +65,7 @@ def _children(tx: Transaction) -> dict[str, int]:
     rows = tx.execute(
         "children",
         select(jobs.c.lease_owner, func.count().label("jobs"))
-        .where(jobs.c.in_flight.is_(True))
+        .where(is_set(jobs.c.in_flight))
         .group_by(jobs.c.lease_owner),
     )
     return {row.lease_owner: row.jobs for row in rows}

@@ -90,8 +90,9 @@ class Database:
         settle: Callable[[Transaction], T | type[NotCommitted]] | None = None,
         patience: float = PATIENCE_SECONDS,
         reconnect_for: float = 0.0,
+        keep: bool = True,
     ) -> T:
-        """Run `work` in a transaction of its own and commit.
+        """Run `work` in a transaction of its own and commit, or, without `keep`, roll back.
 
         `work` may run several times: deadlocks, serialization failures, lock timeouts and busy databases are rolled
         back and retried with jitter, at most `RETRIES` times; a lost connection is retried for `reconnect_for`
@@ -101,7 +102,7 @@ class Database:
         failures = 0
         while True:
             try:
-                return self._once(name, work, patience)
+                return self._once(name, work, patience, keep)
             except CommitUnknown:
                 if settle is None:
                     raise
@@ -112,7 +113,7 @@ class Database:
                 failures += 1
                 self._give_up_or_wait(error, failures, patience_until)
 
-    def _once(self, name: str, work: Callable[[Transaction], T], patience: float) -> T:
+    def _once(self, name: str, work: Callable[[Transaction], T], patience: float, keep: bool) -> T:
         with self.connection() as conn:
             try:
                 step(f"{name}.begin")
@@ -121,7 +122,10 @@ class Database:
             except BaseException:
                 self._roll_back(conn)
                 raise
-            self._commit(name, conn)
+            if keep:
+                self._commit(name, conn)
+            else:
+                self._roll_back(conn)
             return result
 
     def _commit(self, name: str, conn: Connection) -> None:

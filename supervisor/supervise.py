@@ -16,6 +16,7 @@ from sqljobs.schema import ready
 from sqljobs.schema.claim import Claimer
 from sqljobs.schema.errors import BadHandlers, DatabaseUnavailable, Error
 from sqljobs.schema.outcomes import Backoff
+from sqljobs.schema.rehearsal import rehearse
 from sqljobs.schema.supervisors import mark_gone, owner_of
 from sqljobs.schema.transactions import CommitUnknown
 from sqljobs.supervisor.attempts import Attempts, Death, boottime
@@ -119,6 +120,7 @@ class Supervisor:
         settings, database = self.settings, self._database
         name, self._id = register_this_process(database, settings, sorted(self._job_types))
         claimer = Claimer(owner_of(name, self._id), name, settings.ttl)
+        rehearse(database, claimer)
         self._log = supervisor_log(name)
         self._outage = Outage(self._log, boottime())
         self._renewals = Renewals(database, claimer, self._id, heartbeat=settings.heartbeat, deadline=settings.deadline)

@@ -43,6 +43,9 @@ class Dialect(Protocol):
     def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
         """`select` of jobs by primary key, made to lock the rows that it returns and no others."""
 
+    def latest(self, select: Select[Any]) -> Select[Any]:
+        """`select` of taken keys, made to see what others have committed since the snapshot of the caller."""
+
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
         """Insert job rows with ids of the database's making; rows whose (type, key_slot) is taken are left out.
 

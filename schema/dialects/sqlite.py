@@ -56,6 +56,9 @@ class SQLite:
     def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
         return select  # the transaction already holds the only write lock
 
+    def latest(self, select: Select[Any]) -> Select[Any]:
+        return select  # the write lock keeps others from committing
+
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
         statement = (
             insert(table)

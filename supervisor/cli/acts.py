@@ -24,13 +24,6 @@ IDS_PER_CALL = 5000  # SQLite takes 32,766 parameters
 TRIES = 3
 
 
-class _DryRun(Exception):
-    """Carries what would have been done out of a transaction that is rolled back."""
-
-    def __init__(self, changed: list[int]) -> None:
-        self.changed = changed
-
-
 @click.command("cancel")
 @selection_options
 @click.option("--now", is_flag=True, help="Kill running ones at once, without asking them to stop.")
@@ -116,15 +109,11 @@ def _act(database: Database, asked: Asked, ids: Sequence[int], act: Act, dry_run
         changed: list[int] = []
         for start in range(0, len(wanted), IDS_PER_CALL):
             changed += act(tx, wanted[start : start + IDS_PER_CALL])
-        if dry_run:
-            raise _DryRun(changed)
         return changed
 
     for left in reversed(range(TRIES)):
         try:
-            return database.transaction(name, work)
-        except _DryRun as dry:
-            return dry.changed
+            return database.transaction(name, work, keep=not dry_run)
         except Refused:
             # One that a filter meant may have ended between being read and being locked.
             if not asked.is_filter or not left:

@@ -24,7 +24,7 @@ from sqljobs.schema.errors import (
 from sqljobs.schema.renderings import safe_text
 from sqljobs.schema.transactions import CommitUnknown, one_line
 from sqljobs.supervisor.cli.call import Call
-from sqljobs.supervisor.cli.output import clean, print_json, write
+from sqljobs.supervisor.cli.output import OutputLost, clean, print_json, write
 from sqljobs.supervisor.cli.secrets import redacted
 
 ANSWER_IS_NO, WRONG_USAGE, TIMED_OUT, NO_DATABASE, OUR_FAULT, INTERRUPTED = 1, 2, 3, 4, 70, 130
@@ -73,6 +73,8 @@ def _told(error: BaseException) -> tuple[str, int]:
         ), NO_DATABASE
     if isinstance(error, (OperationalError, InterfaceError)) or _is_forbidden(error):
         return f"the database cannot be used: {one_line(error)}; check its rights and that it runs", NO_DATABASE
+    if isinstance(error, OutputLost):
+        return f"done, but the output could not be written: {error}; send it elsewhere", OUR_FAULT
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     return (

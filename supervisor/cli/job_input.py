@@ -129,9 +129,11 @@ def _parse_line(line: str, known: JobTypes) -> tuple[str | None, JobSpec, list[A
     return ref, JobSpec(job_type, args, **options), after or []
 
 
-def _resolved(item: Any, by_ref: Mapping[str, JobSpec]) -> Any:
-    if not isinstance(item, str):
+def _resolved(item: Any, by_ref: Mapping[str, JobSpec]) -> int | JobSpec:
+    if isinstance(item, int) and not isinstance(item, bool):
         return item
+    if not isinstance(item, str):
+        raise InvalidJob(f"after must hold refs (text) and ids (numbers), not {shown(item)}")
     if item not in by_ref:
         raise InvalidJob(f"after: no line has the ref {shown(item)}{nearest(item, by_ref)}")
     return by_ref[item]

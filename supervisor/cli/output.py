@@ -24,6 +24,10 @@ STATE_STYLES = {"done": "green", "failed": "red", "cancelled": "yellow", "runnin
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
+class OutputLost(Exception):
+    """What a command had to say could not be written; what it did stays done."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A table's column. `need`: on a narrow terminal those with the highest go first; 0 always stays."""
@@ -60,18 +64,17 @@ def print_lines(lines: Iterable[object]) -> None:
 def print_rich(*parts: RenderableType) -> None:
     """Renderables on stdout; coloured on a terminal alone."""
     console = make_console()
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part, markup=False, highlight=False, emoji=False)
-    text = capture.get()
+    for part in parts:
+        console.print(part, markup=False, highlight=False, emoji=False)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
     write(text if console.is_terminal else "".join(f"{line.rstrip()}\n" for line in text.splitlines()))
 
 
 def make_console() -> Console:
-    """A console for stdout as it is now."""
+    """A console as wide and as coloured as stdout, that writes into memory: stdout may fail, and `write` knows how."""
     terminal = _is_terminal(sys.stdout)
-    file = sys.stdout if sys.stdout is not None else io.StringIO()
-    return Console(file=file, force_terminal=terminal, width=None if terminal else ANY_WIDTH, soft_wrap=False)
+    return Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else ANY_WIDTH)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[object]], indent: int = 0) -> Table:
@@ -111,7 +114,9 @@ def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Text]], kept: l
 
 
 def write(text: str, to_stderr: bool = False) -> None:
-    """Write and flush; when nobody reads any more, all later output goes nowhere and the work goes on."""
+    """Write and flush; when nobody reads any more, all later output goes nowhere and the work goes on.
+
+    Raises `OutputLost` for a full disk and the like."""
     stream = sys.stderr if to_stderr else sys.stdout
     if stream is None:
         return
@@ -120,6 +125,9 @@ def write(text: str, to_stderr: bool = False) -> None:
         stream.flush()
     except BrokenPipeError:
         close_quietly(stream)
+    except OSError as error:
+        close_quietly(stream)
+        raise OutputLost(error.strerror) from error
 
 
 def close_quietly(stream: TextIO) -> None:

@@ -58,5 +58,5 @@ def run(call: Call, /, handlers: tuple[str, ...], more_handlers: tuple[str, ...]
 def _summary(endings: Mapping[str, int]) -> str:
     """`until idle: 12 attempts ended (10 done, 2 error)`."""
     total = sum(endings.values())
-    parts = ", ".join(f"{count} {cause}" for cause, count in endings.items())
+    parts = ", ".join(f"{count} {cause}" for cause, count in sorted(endings.items()))
     return f"until idle: {total} attempt{'' if total == 1 else 's'} ended" + (f" ({parts})" if parts else "")

@@ -1,4 +1,4 @@
-"""A process that enqueues in a loop, as four users of one SQLite file would. Arguments: kind of engine, file, side, seconds."""
+"""A process that enqueues in a loop. Arguments: kind of engine, SQLite file, side file, seconds."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ import sqljobs
 
 
 def main(kind: str, file: str, side: str, seconds: str) -> None:
-    """`ours` begins IMMEDIATE; `deferred` is SQLAlchemy's own engine, reads first, and so must try again when refused."""
+    """`ours` begins IMMEDIATE; `deferred` is SQLAlchemy's own engine, reads first, so must try again when refused."""
     url = f"sqlite:///{file}"
     engine = sqljobs.create_engine(url) if kind == "ours" else sqlalchemy.create_engine(url)
     deadline = time.monotonic() + float(seconds)

@@ -4,9 +4,7 @@ from sqlalchemy import text
 
 from sqljobs.schema.transactions import Database
 
-_POSTGRESQL = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-)
+_POSTGRESQL = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 _MYSQL = "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
 
 
