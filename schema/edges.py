@@ -118,40 +118,59 @@ def _rows(tx: Transaction, ids: Sequence[int], *where: Any) -> Sequence[Any]:
 
 
 def any_unchecked(tx: Transaction) -> bool:
-    """Whether `settle_unchecked` has anything to do; reads the index of unchecked edges alone."""
+    """Whether `check_edges` has anything to do; reads the index of unchecked edges alone."""
     statement = select(job_deps.c.job_id).where(is_unset(job_deps.c.checked)).limit(1)
     return tx.execute("look", statement).first() is not None
 
 
-def settle_unchecked(tx: Transaction, limit: int = CHUNK) -> int:
-    """Look once at edges that were committed while their upstream was open; returns how many upstreams were checked.
+def check_edges(tx: Transaction) -> tuple[int, list[int]]:
+    """Look once at edges that were committed while their upstream looked open.
 
-    Locking the upstream waits for a finalize in progress; if it is open then, its end comes later and sees the edge."""
-    unchecked = (
+    Returns how many upstreams were looked at, and those that have ended, for `settle_ended`. One that is locked, by its
+    finalize perhaps, is left for the next time: nothing is waited for, so nothing can be deadlocked. If it is open
+    under our lock, its end comes later and will see the edge, which is `checked` from now on."""
+    statement = (
         select(job_deps.c.depends_on_id)
-        .where(is_unset(job_deps.c.checked))
+        .where(job_deps.c.checked.is_(False))
         .distinct()
         .order_by(job_deps.c.depends_on_id)
-        .limit(limit)
+        .limit(CHUNK)
     )
-    upstreams = tx.execute("unchecked", unchecked).scalars().all()
-    for upstream in upstreams:
-        _check_upstream(tx, upstream)
-    return len(upstreams)
+    upstreams = tx.execute("unchecked", statement).scalars().all()
+    by_id = by_primary_key(select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(upstreams)).order_by(jobs.c.id))
+    rows = tx.execute("lock_upstreams", tx.dialect.lock(by_id, skip_locked=True)).all()
+    still_open = [row.id for row in rows if State(row.state) not in FINAL]
+    _mark_checked(tx, still_open)
+    return len(rows), [row.id for row in rows if State(row.state) in FINAL]
 
 
-def _check_upstream(tx: Transaction, upstream: int) -> None:
+def settle_ended(tx: Transaction, upstream: int) -> None:
+    """Settle the edges to one upstream that has ended already."""
     columns = (jobs.c.id, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id)
-    row = tx.execute("lock_upstream", tx.dialect.lock(select(*columns).where(jobs.c.id == upstream))).one_or_none()
+    statement = by_primary_key(select(*columns).where(jobs.c.id == upstream))
+    row = tx.execute("lock_upstream", tx.dialect.lock(statement)).one_or_none()
     if row is not None and State(row.state) in FINAL:
         culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
         settle_downstream(tx, End(row.id, State(row.state), row.reason, culprit))
-    pending = select(job_deps.c.job_id).where(job_deps.c.depends_on_id == upstream, is_unset(job_deps.c.checked))
-    seen = tx.execute("unchecked_edges", pending).scalars().all()
-    for start in range(0, len(seen), CHUNK):
-        tx.execute(
-            "checked",
-            by_primary_key(update(job_deps))
-            .where(job_deps.c.job_id.in_(seen[start : start + CHUNK]), job_deps.c.depends_on_id == upstream)
-            .values(checked=True),
-        )
+        _mark_checked(tx, [upstream])
+
+
+def _mark_checked(tx: Transaction, upstreams: Sequence[int]) -> None:
+    pending = select(job_deps.c.job_id, job_deps.c.depends_on_id).where(
+        job_deps.c.depends_on_id.in_(upstreams), job_deps.c.checked.is_(False)
+    )
+    by_upstream: dict[int, list[int]] = {}
+    for row in tx.execute("unchecked_edges", pending):
+        by_upstream.setdefault(row.depends_on_id, []).append(row.job_id)
+    for upstream, dependents in by_upstream.items():
+        for start in range(0, len(dependents), CHUNK):
+            edge = (job_deps.c.job_id.in_(dependents[start : start + CHUNK]), job_deps.c.depends_on_id == upstream)
+            tx.execute("checked", by_primary_key(update(job_deps)).where(*edge).values(checked=True))
+
+
+def look_again(tx: Transaction, dependents: Sequence[int]) -> None:
+    """Have the unsettled edges of these jobs looked at once more: their upstreams may have ended meanwhile."""
+    statement = by_primary_key(update(job_deps)).where(
+        job_deps.c.job_id.in_(dependents), job_deps.c.satisfied.is_(False)
+    )
+    tx.execute("look_again", statement.values(checked=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Update, and_, case, null, update
 
@@ -11,7 +11,10 @@ from sqljobs.schema.states import FINAL, IN_FLIGHT, Event, State, transition
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Transaction
 
-Statement = TypeVar("Statement", Select[Any], Update)
+if TYPE_CHECKING:
+    from sqljobs.schema.dialects.contract import Rows
+
+Statement = TypeVar("Statement", bound="Rows | Update")
 
 
 class Fence(NamedTuple):
@@ -33,13 +36,13 @@ class Fence(NamedTuple):
 
 def by_primary_key(statement: Statement, table: Any = jobs) -> Statement:
     """Make MySQL and MariaDB find the rows by their primary key: any other way locks what it walks over."""
+    hinted: Any = statement
     for name in ("mysql", "mariadb"):
-        statement = (
-            statement.with_hint(table, "FORCE INDEX (PRIMARY)", name)
-            if isinstance(statement, Select)
-            else statement.with_hint("FORCE INDEX (PRIMARY)", dialect_name=name)
-        )
-    return statement
+        if isinstance(hinted, Select):
+            hinted = hinted.with_hint(table, "FORCE INDEX (PRIMARY)", name)
+        else:
+            hinted = hinted.with_hint("FORCE INDEX (PRIMARY)", dialect_name=name)
+    return hinted  # type: ignore[no-any-return]
 
 
 def move(

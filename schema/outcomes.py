@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqljobs.schema.columns import JsonText
-from sqljobs.schema.durations import parse_duration
+from sqljobs.schema.durations import MAX_AFTER, parse_duration
 from sqljobs.schema.errors import InvalidJob
 from sqljobs.schema.states import Event, State
 
@@ -118,11 +118,12 @@ def decide(outcome: Outcome, standing: Standing, backoff: Backoff, rng: random.R
     if cause is Cause.DONE:
         return Decision(cause, Event.SUCCEED, State.DONE, limit)
     if cause is Cause.SNOOZED:
-        return Decision(cause, Event.SNOOZE, State.SCHEDULED, limit + 1, outcome.after or 0.0)
+        return Decision(cause, Event.SNOOZE, State.SCHEDULED, limit + 1, min(outcome.after or 0.0, MAX_AFTER))
     if cause in NOT_CHARGED:
         return Decision(cause, Event.RELEASE, State.READY, limit + 1)
     event = Event.RECLAIM if cause is Cause.LOST else Event.FAIL
     if cause in FATAL or outcome.fatal or standing.attempt >= limit:
         return Decision(cause, event, State.FAILED, limit)
     delay = backoff.delay(standing.used, rng) if outcome.after is None else outcome.after
-    return Decision(cause, event, State.SCHEDULED, limit, delay)
+    # Later than the calendar goes would fail the write of a good end.
+    return Decision(cause, event, State.SCHEDULED, limit, min(delay, MAX_AFTER))

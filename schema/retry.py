@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from sqljobs.schema.conditions import in_pairs, is_unset
+from sqljobs.schema.edges import look_again
 from sqljobs.schema.errors import Refused, UnknownJob
 from sqljobs.schema.graph import Edge, edge_of
 from sqljobs.schema.moves import by_primary_key, move
@@ -37,6 +38,7 @@ def retry(tx: Transaction, ids: Sequence[int], *, dry_run: bool = False) -> list
             event, target = _target(tx, row, job_id in reopened)
             limit = row.attempt + row.first_max_attempts
             move(tx, event, target, [job_id], {**_FRESH, "max_attempts": limit, "key_slot": row.key})
+        look_again(tx, sorted(rows))
     return wanted + sorted(reopened)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
 
 Hook = Callable[[str], None]
+
+_ACTION = re.compile(r"(kill|stop|raise|exit(:\d{1,3})?|sleep(:\d+(\.\d+)?)?)(@[1-9]\d*)?")
 
 _hook: Hook | None = None
 
@@ -38,7 +41,7 @@ def failpoints(plan: str) -> Hook:
     for item in filter(None, (part.strip() for part in plan.split(","))):
         name, equals, rest = item.partition("=")
         action, _, nth = rest.partition("@")
-        if not equals or action.partition(":")[0] not in ("kill", "stop", "raise", "exit", "sleep"):
+        if not name or not equals or not _ACTION.fullmatch(rest):
             raise ValueError(f"SQLJOBS_FAILPOINTS: {item!r} is not name=kill|stop|raise|exit|sleep:SECONDS[@n]")
         actions[name] = (action, int(nth or 1))
     passed: dict[str, int] = {}

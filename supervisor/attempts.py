@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -70,7 +70,11 @@ class Attempts:
     def __len__(self) -> int:
         return len(self._running)
 
-    def __contains__(self, job_id: int) -> bool:
+    def __iter__(self) -> Iterator[int]:
+        """The jobs that have a process of ours."""
+        return iter(list(self._running))
+
+    def __contains__(self, job_id: object) -> bool:
         """Whether a process of this job is not yet reaped, its end written or not."""
         return job_id in self._running
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from sqljobs.schema import edges, ready
-from sqljobs.schema.outcomes import Backoff
+from sqljobs.schema.leases import held_by
+from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.transactions import Database
+from sqljobs.supervisor.reaping import write_end
 from sqljobs.supervisor.reclaiming import Reclaimer
+
+ORPHANED = Outcome(Cause.INTERRUPTED, error="claimed, but its child was never started: the claim's COMMIT seemed lost")
 
 
 class Duties:
@@ -18,25 +22,47 @@ class Duties:
         self, database: Database, owner: str, heartbeat: float, backoff_of: Callable[[str], Backoff], log: Any
     ) -> None:
         self._database = database
+        self._owner = owner
         self._reclaimer = Reclaimer(database, owner, 2 * heartbeat)
         self._heartbeat = heartbeat
         self._backoff_of = backoff_of
         self._log = log
         self._reclaim_at = 0.0
 
-    def run(self, now: float) -> bool:
-        """One round; returns whether anything changed. Raises `DatabaseUnavailable` or `CommitUnknown`."""
+    def run(self, now: float, known: Collection[int]) -> bool:
+        """One round; returns whether anything changed. `known`: jobs that have a child of ours, or had until just now.
+
+        Raises `DatabaseUnavailable` or `CommitUnknown`."""
         unchecked, due = self._database.read("look", lambda tx: (edges.any_unchecked(tx), ready.due(tx)))
         # Repeating a round whose COMMIT is unknown is harmless: what is settled, or ready, is not found again.
         changed = False
         if unchecked:
-            changed |= self._database.transaction("settle", edges.settle_unchecked, settle=lambda _: 1) > 0
+            changed |= self._check_edges()
         if due:
             changed |= self._database.transaction("due", lambda tx: ready.promote_due(tx, due), settle=lambda _: 1) > 0
         if now >= self._reclaim_at:
             self._reclaim_at = now + self._heartbeat
             changed |= self._reclaim(now)
+            changed |= self._release_orphans(known)
         return changed
+
+    def _check_edges(self) -> bool:
+        count, ended = self._database.transaction("check", edges.check_edges, settle=lambda _: (1, []))
+        for upstream in ended:
+            self._settle(upstream)
+        return count > 0
+
+    def _settle(self, upstream: int) -> None:
+        self._database.transaction("settle", lambda tx: edges.settle_ended(tx, upstream), settle=lambda _: None)
+
+    def _release_orphans(self, known: Collection[int]) -> bool:
+        """Give back what this very start holds without having a child for it: a claim whose COMMIT seemed lost."""
+        held = self._database.read("orphans", lambda tx: held_by(tx, self._owner))
+        orphans = [fence for job_id, fence in held.items() if job_id not in known]
+        for fence in orphans:
+            self._log.warning("claimed, but never started", job_id=fence.job_id, attempt=fence.attempt)
+            write_end(self._database, fence, ORPHANED, Backoff())
+        return bool(orphans)
 
     def _reclaim(self, now: float) -> bool:
         taken = self._reclaimer.run(now, self._backoff_of)

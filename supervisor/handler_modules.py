@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +19,8 @@ from sqljobs.worker_runtime.registry import JobType, provided_by
 
 Handlers = str | os.PathLike[str] | ModuleType
 MESSAGE_BYTES = 500
+_STDLIB = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def load_handlers(
@@ -95,11 +98,26 @@ def _put_first_on_path(folder: Path) -> None:
 def _why(error: BaseException, name: str) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
         return f"there is no module {error.name!r} (a file needs its path, such as ./{error.name}.py; see --app-dir)"
-    text = safe_text(error, limit_bytes=MESSAGE_BYTES)
-    told = f"{type(error).__name__}: {' '.join(text.split())}"
     if isinstance(error, SyntaxError):
-        return f"{told} ({error.filename}, line {error.lineno})"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    theirs = [frame for frame in frames if os.path.dirname(__file__) not in os.path.abspath(frame.filename)]
-    last = next((frame for frame in reversed(theirs) if "/sqljobs/" not in frame.filename), None)
-    return told if last is None else f"{told} ({last.filename}, line {last.lineno})"
+        line = "" if error.lineno is None else f", line {error.lineno}"
+        return f"{type(error).__name__}: {' '.join(str(error.msg).split())} ({error.filename or name}{line})"
+    text = safe_text(error, limit_bytes=MESSAGE_BYTES)
+    return f"{type(error).__name__}: {' '.join(text.split())}{_where(error)}"
+
+
+def _where(error: BaseException) -> str:
+    """The last line of the user's own code that led to `error`: not ours, nor a library's that it called."""
+    places = [
+        (Path(frame.f_code.co_filename), line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] != "sqljobs"
+    ]
+    installed = [(path, line) for path, line in places if any(part in path.parts for part in _INSTALLED)]
+    own = [
+        (path, line)
+        for path, line in places
+        if (path, line) not in installed and not str(path).startswith((_STDLIB, "<"))
+    ]
+    # Handlers may themselves be installed as a package.
+    found = own or installed
+    return f" ({found[-1][0]}, line {found[-1][1]})" if found else ""

@@ -12,12 +12,16 @@ class _Stderr:
     """Looked up at each line, since a test or a host program may replace it; a line that cannot go out is dropped."""
 
     def write(self, text: str) -> None:
+        if sys.stderr is None:  # the process was started without one
+            return
         try:
             sys.stderr.write(text)
         except (OSError, ValueError):
             return
 
     def flush(self) -> None:
+        if sys.stderr is None:
+            return
         try:
             sys.stderr.flush()
         except (OSError, ValueError):

@@ -51,8 +51,8 @@ def check_settings(
     aging: Duration = 600,
     on_lease_lost: str | None = None,
     until_idle: bool = False,
-    only_type: Sequence[str] = (),
-    only_group: Sequence[str] = (),
+    only_type: str | Sequence[str] = (),
+    only_group: str | Sequence[str] = (),
 ) -> Settings:
     """Settings from flags or keywords; `backend` is the database's kind. Raises `InvalidJob` for impossible ones."""
     fast, slow = _poll(poll)
@@ -71,8 +71,8 @@ def check_settings(
             "on_lease_lost", on_lease_lost or ("keep" if backend == "sqlite" else "kill"), ("keep", "kill")
         ),
         until_idle=until_idle,
-        only_types=tuple(values.check_name("only_type", item) for item in only_type),
-        only_groups=tuple(values.check_name("only_group", item) for item in only_group),
+        only_types=_names("only_type", only_type),
+        only_groups=_names("only_group", only_group),
     )
     needed = settings.deadline + settings.kill_grace + settings.heartbeat
     if needed >= settings.ttl:
@@ -89,6 +89,10 @@ def _slots(slots: int | None) -> int:
     if isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= MAX_SLOTS:
         raise InvalidJob(f"slots must be a whole number from 1 to {MAX_SLOTS}, not {slots!r}")
     return slots
+
+
+def _names(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(values.check_name(what, item) for item in ([given] if isinstance(given, str) else given))
 
 
 def _positive(what: str, value: Duration) -> float:

@@ -176,7 +176,7 @@ class Supervisor:
         try:
             busy = self._record_deaths()
             self._renew(now)
-            busy |= self._duties.run(now)
+            busy |= self._duties.run(now, self._attempts)
             if not self._shutdown.begun:
                 busy |= self._claiming.run(now, self._loop)
                 if self.settings.until_idle and not busy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,9 +32,11 @@ class Handler(Protocol[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run it here and now, as in a test."""
+        ...
 
     def spec(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
         """A job of this type with these arguments, to be enqueued."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,18 @@ class JobType:
     @property
     def place(self) -> tuple[str, int]:
         """File and line of the function: tells a second registration from a second import."""
-        code = self.function.__code__
+        code = _as_written(self.function).__code__
         return code.co_filename, code.co_firstlineno
 
     def is_fatal(self, cause: Cause, error: BaseException | None = None) -> bool:
         """Whether `fail_on` names this ending."""
         return any(cause.value == item if isinstance(item, str) else isinstance(error, item) for item in self.fail_on)
+
+
+def _as_written(function: Callable[..., Any]) -> FunctionType:
+    """The function below its decorators, which share one code for all that they wrap."""
+    inner = inspect.unwrap(function)
+    return cast(FunctionType, inner if isinstance(inner, FunctionType) else function)
 
 
 _by_module: dict[str, dict[str, JobType]] = {}
@@ -142,7 +151,7 @@ def _refuse_twice(job_type: JobType) -> None:
 def _is_reloaded(former: JobType) -> bool:
     """Whether the former registration is of an earlier run of its module."""
     module = sys.modules.get(former.module)
-    return module is None or former.function.__globals__ is not module.__dict__
+    return module is None or _as_written(former.function).__globals__ is not module.__dict__
 
 
 def lookup(name: str) -> JobType | None:

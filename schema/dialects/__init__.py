@@ -2,60 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
-from enum import Enum
-from typing import Any, Protocol
+from sqlalchemy import Connection, Engine
 
-from sqlalchemy import Connection, Engine, Select, Table
-
+from sqljobs.schema.dialects.contract import Dialect, Trouble
 from sqljobs.schema.errors import DatabaseUnavailable
 
-
-class Trouble(Enum):
-    """What an exception of a driver means for a transaction of ours."""
-
-    RETRY = "retry"  # deadlock, serialization failure, lock timeout, busy: roll back and run it again
-    DISCONNECTED = "disconnected"  # the connection, or the server, is gone: a fresh connection may work
-    OTHER = "other"  # a fault in data or code
-
-
-class Dialect(Protocol):
-    """The contract. All functions act on one connection of ours or of a caller."""
-
-    name: str
-
-    def check_server(self, conn: Connection) -> None:
-        """Raise `DatabaseUnavailable` when this server is too old or set up in a way that would lose jobs."""
-
-    def begin(self, conn: Connection, *, patience: float) -> datetime:
-        """Begin a write transaction of our own, wait at most `patience` seconds for locks; returns the clock."""
-
-    def commit(self, conn: Connection) -> None:
-        """COMMIT; on failure the outcome is unknown."""
-
-    def rollback(self, conn: Connection) -> None:
-        """ROLLBACK, whatever the connection's state."""
-
-    def now(self, conn: Connection) -> datetime:
-        """The database's clock at this moment (not the transaction's start)."""
-
-    def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
-        """`select` of jobs by primary key, made to lock the rows that it returns and no others."""
-
-    def latest(self, select: Select[Any]) -> Select[Any]:
-        """`select` of taken keys, made to see what others have committed since the snapshot of the caller."""
-
-    def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
-        """Insert job rows with ids of the database's making; rows whose (type, key_slot) is taken are left out.
-
-        Returns `batch_no -> id` of those inserted. The caller's transaction stays usable."""
-
-    def missing_table(self, error: BaseException) -> bool:
-        """Whether the driver says that a table of ours does not exist."""
-
-    def trouble(self, error: BaseException) -> Trouble:
-        """Classify an exception of the driver."""
+__all__ = ["Dialect", "Trouble", "dialect_for"]
 
 
 def dialect_for(engine: Engine | Connection) -> Dialect:

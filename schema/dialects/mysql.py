@@ -5,13 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, Table, func, insert, select, text
+from sqlalchemy import Connection, Table, func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from sqljobs.schema.dialects import Trouble
+from sqljobs.schema.dialects.contract import Trouble
 from sqljobs.schema.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from sqljobs.schema.dialects.contract import Rows
 
 OLDEST_MYSQL = (8, 0, 19)
 OLDEST_MARIADB = (10, 6)
@@ -55,14 +58,14 @@ class MySQL:
         value: datetime = conn.execute(text("SELECT UTC_TIMESTAMP(6)")).scalar_one()
         return value.replace(tzinfo=UTC)
 
-    def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
+    def lock(self, select: Rows, *, skip_locked: bool = False) -> Rows:
         # Any other index would lock the entries that it walks over (200 for 5, measured), so it is forced.
         for table in select.get_final_froms():
             select = select.with_hint(table, "FORCE INDEX (PRIMARY)", "mysql")
             select = select.with_hint(table, "FORCE INDEX (PRIMARY)", "mariadb")
         return select.with_for_update(skip_locked=skip_locked)
 
-    def latest(self, select: Select[Any]) -> Select[Any]:
+    def latest(self, select: Rows) -> Rows:
         # REPEATABLE READ, the default, shows an old snapshot to any other read. By the index of keys alone, where the
         # refused insert holds the same shared locks already: none on the rows themselves.
         for table in select.get_final_froms():

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, Table, text
+from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
-from sqljobs.schema.dialects import Trouble
+from sqljobs.schema.dialects.contract import Trouble
 from sqljobs.schema.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from sqljobs.schema.dialects.contract import Rows
 
 OLDEST = (13, 0)
 STATEMENT_SECONDS = 30
@@ -55,11 +58,11 @@ class PostgreSQL:
     def now(self, conn: Connection) -> datetime:
         return _utc(conn.execute(text("SELECT clock_timestamp()")).scalar_one())
 
-    def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
+    def lock(self, select: Rows, *, skip_locked: bool = False) -> Rows:
         # NO KEY UPDATE: a foreign key of a user's table to jobs must not collide with a claim.
         return select.with_for_update(key_share=True, skip_locked=skip_locked)
 
-    def latest(self, select: Select[Any]) -> Select[Any]:
+    def latest(self, select: Rows) -> Rows:
         return select  # READ COMMITTED sees it anyway, and above it the insert itself was refused
 
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:

@@ -1,7 +1,7 @@
 """PyMySQL connections that share one TLS context.
 
-PyMySQL prefers TLS and, told nothing, reads all of the system's certificates for each connection without using them: 25 ms
-and more, twice in every child. A context is safe to share, also across a fork."""
+PyMySQL prefers TLS and, told nothing, reads all of the system's certificates for each connection without using them:
+25 ms and more, twice in every child. A context is safe to share, also across a fork."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class SharingConnection(Connection):
         if sslp:  # certificates or rules of the user's
             return super()._create_ssl_ctx(sslp)  # type: ignore[misc,no-any-return]
         if _shared is None:
-            _shared = super()._create_ssl_ctx({})  # type: ignore[misc]
+            _shared = made = super()._create_ssl_ctx({})  # type: ignore[misc]
+            return made  # type: ignore[no-any-return]
         return _shared
 
 

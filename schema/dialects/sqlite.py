@@ -5,14 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import Connection, Table
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
-from sqljobs.schema.dialects import Trouble
+from sqljobs.schema.dialects.contract import Trouble
 from sqljobs.schema.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from sqljobs.schema.dialects.contract import Rows
 
 OLDEST = (3, 35, 0)
 OWN_TRANSACTION = "sqljobs_own_transaction"  # execution option: our engine's begin event leaves BEGIN to us
@@ -53,10 +56,10 @@ class SQLite:
     def now(self, conn: Connection) -> datetime:
         return datetime.now(UTC)
 
-    def lock(self, select: Select[Any], *, skip_locked: bool = False) -> Select[Any]:
+    def lock(self, select: Rows, *, skip_locked: bool = False) -> Rows:
         return select  # the transaction already holds the only write lock
 
-    def latest(self, select: Select[Any]) -> Select[Any]:
+    def latest(self, select: Rows) -> Rows:
         return select  # the write lock keeps others from committing
 
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:

@@ -74,8 +74,8 @@ def retry(call: Call, asked: Asked, dry_run: bool, yes: bool) -> int:
     if call.as_json:
         print_json(changed)
         return 0
-    again = [job_id for job_id in changed if job_id in set(ids)]
-    reopened = [job_id for job_id in changed if job_id not in set(ids)]
+    again = set(changed) & set(ids)
+    reopened = set(changed) - again
     verb = "would retry" if dry_run else "retried"
     print_lines([f"{verb} {_named(again)}" + (f", which reopens {_named(reopened)}" if reopened else "")])
     return 0

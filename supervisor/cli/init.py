@@ -72,8 +72,6 @@ def _print_sql(call: Call, config: Config) -> int:
     backend = parse_url(config.url).get_backend_name()
     if backend not in BACKENDS:
         raise DatabaseUnavailable(f"{backend} is not supported: use one of {', '.join(BACKENDS)} in the URL")
-    if backend == "sqlite" and configured_schema() is not None:
-        raise DatabaseUnavailable("SQLite has no schemas: leave --schema out, or name another file in --url")
     text = migrate.as_sql(backend)
     if call.as_json:
         print_json({"database": backend, "sql": text})
