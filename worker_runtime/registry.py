@@ -131,7 +131,7 @@ def _check_fail_on(items: Any) -> tuple[type[BaseException] | str, ...]:
             continue
         if not isinstance(item, str) or item not in tuple(Cause):
             raise InvalidJob(
-                f"fail_on takes exception classes and causes, not {item!r}{values.nearest(str(item), list(Cause))}"
+                f"fail_on takes exception classes and causes, not {item!r}{values.nearest(str(item), [cause.value for cause in Cause])}"
             )
     return tuple(listed)
 
@@ -143,7 +143,7 @@ def _refuse_twice(job_type: JobType) -> None:
     file, line = former.place
     if file == job_type.place[0] and line != job_type.place[1] and not _is_reloaded(former):
         raise BadHandlers(
-            f"the job type {job_type.name!r} is registered twice in {job_type.module}: lines {line} and"
+            f"the job type {job_type.name!r} is registered twice in {file}: lines {line} and"
             f" {job_type.place[1]}; give one of them another name"
         )
 
@@ -175,8 +175,9 @@ def provided_by(modules: Iterable[ModuleType]) -> dict[str, JobType]:
             other = provided.setdefault(job_type.name, job_type)
             if other.place != job_type.place:
                 raise BadHandlers(
-                    f"the job type {job_type.name!r} is registered twice, in {other.module} and {job_type.module}:"
-                    " give one of them another name"
+                    f"the job type {job_type.name!r} is registered twice, in "
+                    + " and ".join(sorted(f"{file} (line {line})" for file, line in (other.place, job_type.place)))
+                    + ": give one of them another name"
                 )
     return provided
 

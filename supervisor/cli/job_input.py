@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,32 +81,32 @@ def parse_batch(text: str, known: JobTypes) -> tuple[list[str | None], list[JobS
     """The refs and specs of JSON lines, in their order; `after` may name any ref of the batch.
 
     Raises `InvalidJob`, naming the line, for anything that cannot be stored as asked."""
-    refs: list[str | None] = []
-    specs: list[JobSpec] = []
-    numbers: list[int] = []
-    upstreams: list[list[Any]] = []
+    entries: list[tuple[int, str | None, JobSpec, list[Any]]] = []
+    by_ref: dict[str, JobSpec] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
-        try:
+        with _of_line(number):
             ref, spec, after = _parse_line(line, known)
-            if ref is not None and ref in refs:
+            if ref in by_ref:
                 raise InvalidJob(f"the ref {shown(ref)} is taken by another line")
-        except InvalidJob as error:
-            raise InvalidJob(f"line {number}: {error}") from None
-        refs.append(ref)
-        specs.append(spec)
-        numbers.append(number)
-        upstreams.append(after)
-    by_ref = {ref: spec for ref, spec in zip(refs, specs, strict=True) if ref is not None}
-    for number, spec, after in zip(numbers, specs, upstreams, strict=True):
-        try:
+        if ref is not None:
+            by_ref[ref] = spec
+        entries.append((number, ref, spec, after))
+    for number, _, spec, after in entries:
+        with _of_line(number):
             # Into the list that the spec holds: a later line may be named, even in a circle, which enqueue refuses.
             spec.given.get("after", []).extend(_resolved(item, by_ref) for item in after)
             check_request(spec, defaults_of, check_args)
-        except InvalidJob as error:
-            raise InvalidJob(f"line {number}: {error}") from None
-    return refs, specs
+    return [ref for _, ref, _, _ in entries], [spec for _, _, spec, _ in entries]
+
+
+@contextmanager
+def _of_line(number: int) -> Iterator[None]:
+    try:
+        yield
+    except InvalidJob as error:
+        raise InvalidJob(f"line {number}: {error}") from None
 
 
 def _parse_line(line: str, known: JobTypes) -> tuple[str | None, JobSpec, list[Any]]:

@@ -1,12 +1,15 @@
 """Real children for tests: run a body in a settled child, wait for ends by pidfd. No policy of the product."""
 
+import ctypes
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from sqljobs.supervisor.children import Child, Children, Ended
@@ -85,3 +88,20 @@ def open_fds() -> set[int]:
     """The descriptors of this process, without the one that lists them."""
     listed = {int(name) for name in os.listdir("/proc/self/fd")}
     return {fd for fd in listed if os.path.exists(f"/proc/self/fd/{fd}")}
+
+
+def block_every_signal_and_sleep_in_c(report_fd: int) -> None:
+    """What only SIGKILL ends; reports `S` first."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    os.write(report_fd, b"S")
+    ctypes.CDLL(None).sleep(3600)
+
+
+@contextmanager
+def handled_by(number: int, handler: Any) -> Iterator[None]:
+    """Within it a signal has this handler in this process."""
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -106,6 +107,16 @@ def test_signals_of_other_code_are_left_to_it(loop: Loop) -> None:
     loop.run_once(NEVER_REACHED)
     assert (loop.take_signals(), theirs) == ([signal.SIGUSR1], [signal.SIGUSR2])
     signal.signal(signal.SIGUSR2, before)
+
+
+def test_another_thread_can_wake_the_loop(loop: Loop) -> None:
+    loop.wake()  # nothing is caught, so nobody waits for signals yet
+    loop.catch(signal.SIGUSR1)
+    thread = threading.Thread(target=loop.wake)
+    thread.start()
+    loop.run_once(None)
+    thread.join()
+    assert loop.take_signals() == []
 
 
 def test_closing_gives_everything_back(pipe: tuple[int, int]) -> None:

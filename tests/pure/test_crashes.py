@@ -32,6 +32,7 @@ ends = st.one_of(
         (None, 15, b"S", Reason.SHUTDOWN, Cause.INTERRUPTED, "the supervisor shut down"),
         (None, 15, b"S", Reason.CANCEL, Cause.CANCELLED, "the job was cancelled"),
         (None, 9, b"S", Reason.LEASE_LOST, Cause.LEASE_LOST, "the lease was lost"),
+        (None, 9, b"S", Reason.ENDED, Cause.EXIT, "its process stayed after the end"),
         (None, 9, b"", Reason.NOT_REACHED, Cause.INTERRUPTED, "its handler did not start in time"),
     ],
 )

@@ -30,13 +30,16 @@ class Supervisors:
     folder: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start(self, *arguments: str, handlers: Path = HANDLERS, slots: int = 4) -> subprocess.Popen[bytes]:
+    def start(
+        self, *arguments: str, handlers: Path = HANDLERS, slots: int = 4, failpoints: str = ""
+    ) -> subprocess.Popen[bytes]:
         """A supervisor; its log is in `folder`/supervisor-N.log."""
         log = self.folder / f"supervisor-{len(self.processes)}.log"
         command = [sys.executable, "-m", "sqljobs.supervisor", "--url", self.url, "run"]
         options = ["--handlers", str(handlers), "--slots", str(slots), *QUICK_LEASES, *arguments]
         with log.open("wb") as stderr:
-            process = subprocess.Popen(command + options, stderr=stderr, cwd=self.folder)
+            environment = {**os.environ, "SQLJOBS_FAILPOINTS": failpoints}
+            process = subprocess.Popen(command + options, stderr=stderr, cwd=self.folder, env=environment)
         self.processes.append(process)
         return process
 
@@ -72,6 +75,14 @@ class Queue:
 
     def wait(self, *ids: int) -> list[sqljobs.JobInfo]:
         return sqljobs.wait(self.engine, *ids, timeout=120)
+
+    def wait_for_cause(self, job_id: int, cause: str) -> None:
+        """Until an attempt of the job has ended with this cause."""
+
+        def causes() -> bool:
+            return any(attempt.cause == cause for attempt in self.job(job_id).attempts)
+
+        wait_until(causes, what=f"an attempt that ends as {cause}", timeout=60)
 
     def notes(self) -> list[tuple[str, int, int, int, int]]:
         """The side file: (word, job, attempt, pid, boot-time nanoseconds) per line."""

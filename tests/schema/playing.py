@@ -21,7 +21,7 @@ NO_DELAY = Backoff(0.0, 0.0)
 DONE = Outcome(Cause.DONE, result=JsonText("1"))
 
 
-def put(database: Database, job_type: str = "t", args: Any = None, **options: Any) -> int:
+def put(database: Database, job_type: Any = "t", args: Any = None, /, **options: Any) -> int:
     """Enqueue one job and commit."""
     with database.engine.begin() as conn:
         return sqljobs.enqueue(conn, job_type, args, **options)

@@ -77,7 +77,7 @@ def bulk(specs: list[JobSpec]) -> int:
 def test_twice_as_many_jobs_take_at_most_twice_the_statements(
     engine: Engine, shape: Callable[[int], list[JobSpec]]
 ) -> None:
-    n = 2 * ROWS_PER_STATEMENT
+    n = ROWS_PER_STATEMENT
     enqueue_all(engine, [JobSpec("warm")])
     _, once = enqueue_all(engine, shape(n))
     with engine.begin() as conn:

@@ -103,12 +103,12 @@ def test_check_says_what_is_wrong(empty_engine: Engine) -> None:
     initialise(database)
     check(database)
     run_sql(empty_engine, f"UPDATE {VERSION_TABLE} SET version_num = '0000'")
-    with pytest.raises(SchemaOutdated, match="of version 0000.*run `sqljobs init`"):
+    with pytest.raises(SchemaOutdated, match=r"of version 0000.*run `sqljobs init`"):
         check(database)
     run_sql(empty_engine, f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
-    with pytest.raises(SchemaOutdated, match="of version 9999.*upgrade sqljobs"):
+    with pytest.raises(SchemaOutdated, match=r"of version 9999.*upgrade sqljobs"):
         check(database)
-    with pytest.raises(SchemaOutdated, match="of version 9999.*upgrade sqljobs"):
+    with pytest.raises(SchemaOutdated, match=r"of version 9999.*upgrade sqljobs"):
         initialise(database)
 
 
@@ -218,7 +218,7 @@ NAMES = {"postgresql": "PostgreSQL 12.22", "mysql": "MySQL 5.7.44", "mariadb": "
 def test_old_server_is_refused(empty_engine: Engine) -> None:
     kind = empty_engine.dialect.name
     empty_engine.connect().close()  # the first connection asks for the version
-    empty_engine.dialect.server_version_info = OLD[kind]  # type: ignore[attr-defined]  # every dialect of a server has it
+    empty_engine.dialect.server_version_info = OLD[kind]
     with pytest.raises(DatabaseUnavailable, match=f"{NAMES[kind]} is too old: sqljobs needs"):
         initialise(Database.of(empty_engine))
     assert table_names(empty_engine) == set()

@@ -62,7 +62,7 @@ def test_binary_log_of_statements_is_refused(engine: Engine) -> None:
         former = conn.execute(text("SELECT @@global.binlog_format")).scalar_one()
         conn.execute(text("SET GLOBAL binlog_format = 'STATEMENT'"))
     try:
-        with pytest.raises(DatabaseUnavailable, match="MySQL writes its binary log as STATEMENT.*set binlog_format"):
+        with pytest.raises(DatabaseUnavailable, match=r"MySQL writes its binary log as STATEMENT.*set binlog_format"):
             check_server(Database.of(engine))
     finally:
         with engine.begin() as conn:
