@@ -22,6 +22,9 @@ from sqljobs.schema.steps import step
 
 T = TypeVar("T")
 
+# Execution option of an engine whose connections are at READ COMMITTED from the start: on MySQL and MariaDB setting and
+# resetting it are four round trips for each transaction.
+READ_COMMITTED = "sqljobs_read_committed"
 PATIENCE_SECONDS = 2.0
 RETRIES = 10
 
@@ -72,9 +75,11 @@ class Database:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection at our isolation level, whatever the engine's default is."""
-        level = "AUTOCOMMIT" if self.dialect.name == "sqlite" else "READ COMMITTED"
+        options: dict[str, Any] = {OWN_TRANSACTION: True}
+        if not self.engine.get_execution_options().get(READ_COMMITTED):
+            options["isolation_level"] = "AUTOCOMMIT" if self.dialect.name == "sqlite" else "READ COMMITTED"
         with self._connect() as conn:
-            yield conn.execution_options(isolation_level=level, **{OWN_TRANSACTION: True})
+            yield conn.execution_options(**options)
 
     def _connect(self) -> Connection:
         try:

@@ -11,6 +11,7 @@ from typing import NoReturn
 from sqlalchemy import Engine
 
 from sqljobs.schema.claim import Lease
+from sqljobs.schema.engine import is_memory
 from sqljobs.schema.evidence import Evidence
 from sqljobs.schema.outcomes import Outcome
 from sqljobs.schema.transactions import Database
@@ -91,9 +92,11 @@ class Attempts:
             loop.watch(child.pidfd, lambda: None)  # its end wakes the loop, which reaps at the next turn
 
     def close_sqlite_connections(self) -> None:
-        """SQLite keeps its locks per process and in memory: no connection of ours may be open across a fork."""
+        """SQLite keeps its locks per process and in memory: no connection to a file may be open across a fork.
+
+        Connections that are in use stay open; what an in-memory database holds would be lost."""
         for engine in (*self._engines, self._database.engine):
-            if engine.dialect.name == "sqlite":
+            if engine.dialect.name == "sqlite" and not is_memory(engine.url):
                 engine.dispose()
 
     def stop(self, job_ids: Iterable[int], reason: Reason, *, at_once: bool = False) -> None:

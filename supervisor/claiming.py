@@ -64,7 +64,7 @@ class Claiming:
             return found, in_flight(tx) if found else []
 
         ready, flying = self._database.read("scan", look)
-        chosen = self._rank(ready, flying, free) if ready else []
+        chosen = self._rank(ready, flying, free)
         if not chosen:
             return []
         return self._database.transaction(

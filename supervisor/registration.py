@@ -6,6 +6,7 @@ import os
 import socket
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Engine, QueuePool
 
@@ -13,7 +14,7 @@ from sqljobs.schema import migrate
 from sqljobs.schema.engine import create_engine, is_memory, parse_url
 from sqljobs.schema.errors import InvalidJob, NotInitialised
 from sqljobs.schema.supervisors import Registration, SeenSupervisor, mark_gone, read_supervisors, register
-from sqljobs.schema.transactions import Database
+from sqljobs.schema.transactions import READ_COMMITTED, Database
 from sqljobs.supervisor.liveness import Liveness, boot_id, own_process, probe
 from sqljobs.supervisor.settings import Settings
 
@@ -29,7 +30,10 @@ def open_database(url_or_engine: str | Engine) -> Database:
         url = parse_url(url_or_engine)
         # One connection for the loop and a spare: a supervisor may hold slots + 3 sessions with its children. Kept open
         # on SQLite, too, where the last one to close pays for a checkpoint.
-        engine = create_engine(url, poolclass=QueuePool, pool_size=1, max_overflow=1)
+        options: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 1}
+        if url.get_backend_name() != "sqlite":
+            options |= {"isolation_level": "READ COMMITTED", "execution_options": {READ_COMMITTED: True}}
+        engine = create_engine(url, **options)
     if is_memory(engine.url):
         raise InvalidJob("a supervisor needs a database that its children can open, too: name a SQLite file")
     refuse_missing_file(engine)

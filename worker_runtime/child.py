@@ -49,10 +49,10 @@ def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
     settle_in(parent_pid=given.parent_pid, keep_fds=[report_fd])
     step("child.settled")
     forget_inherited_connections([*given.engines, given.database.engine])
-    job = RunningJob(lease, given.database)
-    set_current_job(job)
+    report = _Reports(report_fd)
+    set_current_job(RunningJob(lease, given.database))
     try:
-        outcome = _attempt(lease, given, report_fd)
+        outcome = _attempt(lease, given, report)
         _finalize(lease, given, outcome)
     except _FenceGone:
         os._exit(STALE)
@@ -60,7 +60,8 @@ def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
         print(f"sqljobs: job {lease.job_id} ran, but its end could not be written: {error}", file=sys.stderr)
         os._exit(UNREACHABLE)
     step("child.finalized")
-    _report(report_fd, FINALIZED)
+    report(FINALIZED)
+    given.database.engine.dispose()  # a goodbye to the server, which would note a lost client otherwise
     _flush()
     os._exit(0)
 
@@ -69,7 +70,28 @@ class _FenceGone(Exception):
     """Somebody else has written the end of this attempt."""
 
 
-def _attempt(lease: Lease, given: ChildStart, report_fd: int) -> Outcome:
+class _Reports:
+    """The pipe to the parent. A handler may close every descriptor and open others under the same numbers."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._identity = _identity(descriptor)
+
+    def __call__(self, what: bytes) -> None:
+        """Tell the parent; where the pipe is gone, it learns the same from the rows."""
+        if self._identity is not None and _identity(self._descriptor) == self._identity:
+            os.write(self._descriptor, what)
+
+
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _attempt(lease: Lease, given: ChildStart, report: _Reports) -> Outcome:
     try:
         call = bind_arguments(given.job_type.function, lease.args)
     except InvalidJob as error:
@@ -81,7 +103,7 @@ def _attempt(lease: Lease, given: ChildStart, report_fd: int) -> Outcome:
     # No connection is held while the handler runs: it may take hours, fork, or close every descriptor.
     given.database.engine.dispose()
     step("child.started")
-    _report(report_fd, HANDLER_REACHED)
+    report(HANDLER_REACHED)
     return call_handler(given.job_type, call)
 
 
@@ -127,14 +149,6 @@ def _finalize(lease: Lease, given: ChildStart, outcome: Outcome) -> None:
     won = given.database.transaction("finalize", work, settle=settle, reconnect_for=given.reconnect_for)
     if not won:
         raise _FenceGone
-
-
-def _report(report_fd: int, what: bytes) -> None:
-    try:
-        os.write(report_fd, what)
-    except OSError:
-        # A handler may close every descriptor; the parent then learns the same from the rows.
-        print("sqljobs: the report pipe is closed", file=sys.stderr)
 
 
 def _flush() -> None:

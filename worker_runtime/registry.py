@@ -130,9 +130,8 @@ def _check_fail_on(items: Any) -> tuple[type[BaseException] | str, ...]:
         if isinstance(item, type) and issubclass(item, BaseException):
             continue
         if not isinstance(item, str) or item not in tuple(Cause):
-            raise InvalidJob(
-                f"fail_on takes exception classes and causes, not {item!r}{values.nearest(str(item), [cause.value for cause in Cause])}"
-            )
+            hint = values.nearest(str(item), [cause.value for cause in Cause])
+            raise InvalidJob(f"fail_on takes exception classes and causes, not {item!r}{hint}")
     return tuple(listed)
 
 

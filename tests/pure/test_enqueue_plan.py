@@ -13,7 +13,7 @@ from sqljobs.schema.specs import NOT_YET, OPTIONS, Defaults, JobSpec, Request, c
 from sqljobs.schema.states import State
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
-few = settings(deadline=None, max_examples=60)
+few = settings(deadline=None, max_examples=40)
 JOBS = {
     1: Known("done", None, 1),
     2: Known("failed", "error", 2),

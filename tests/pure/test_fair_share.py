@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqljobs.supervisor.fair_share import (
@@ -129,6 +129,7 @@ def test_expected_length_is_positive_and_never_soars() -> None:
     assert expected_seconds({"a": Usage(866, 1e-300)}) == DEFAULT_JOB_SECONDS
 
 
+@settings(deadline=None)
 @given(CANDIDATES, HELD, USAGE, st.integers(-1, 50), st.sampled_from([0.0, 1.0, 600.0]), st.randoms())
 def test_any_input(
     jobs: list[Candidate], held: list[Held], usage: dict[str, Usage], slots: int, aging: float, rnd: object
@@ -145,6 +146,7 @@ def test_any_input(
     assert rank(jobs, held, usage, slots_free=slots, aging=aging) == ids
 
 
+@settings(deadline=None)
 @given(st.dictionaries(NAMES, st.tuples(st.integers(1, 1000), st.integers(1, 30)), min_size=1), st.integers(6, 60))
 def test_quotas_serve_everybody_and_stay_within_one_of_the_exact_share(
     groups: dict[str, tuple[int, int]], slots: int

@@ -10,7 +10,7 @@ from sqljobs.schema.errors import CycleError
 from sqljobs.schema.graph import Edge, edge_of, in_order
 from sqljobs.schema.states import FINAL, State
 
-few = settings(deadline=None, max_examples=60)
+few = settings(deadline=None, max_examples=40)
 Graph = list[list[int]]
 
 

@@ -15,7 +15,7 @@ from sqljobs.schema.states import FINAL, State, transition
 RETRIED = {Cause.ERROR, Cause.EXIT, Cause.SIGNAL, Cause.TIMEOUT, Cause.MEMORY, Cause.LOST}
 FATAL = {Cause.BAD_RESULT, Cause.BAD_ARGS, Cause.FAIL}
 FREE = {Cause.INTERRUPTED, Cause.LEASE_LOST, Cause.SNOOZED}
-few = settings(deadline=None, max_examples=60)
+few = settings(deadline=None, max_examples=40)
 waits = st.none() | st.floats(0, 1e300)
 outcomes = st.builds(Outcome, st.sampled_from(Cause), after=waits, fatal=st.booleans(), deploy=st.booleans())
 standings = st.integers(1, 9).flatmap(

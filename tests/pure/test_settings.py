@@ -27,7 +27,7 @@ def test_defaults_are_the_contracts() -> None:
     assert (found.until_idle, found.only_types, found.only_groups) == (False, (), ())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(heartbeat=seconds, ttl=st.integers(1, 90), deadline=seconds, kill_grace=st.integers(0, 40))
 def test_a_lease_must_outlive_its_child(heartbeat: int, ttl: int, deadline: int, kill_grace: int) -> None:
     times = {"heartbeat": heartbeat, "ttl": ttl, "deadline": deadline, "kill_grace": kill_grace}

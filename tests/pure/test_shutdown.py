@@ -59,7 +59,7 @@ def test_nothing_revives_what_is_being_killed(grace: float | None) -> None:
     assert (shutdown.state, shutdown.next_due(), shutdown.must_kill(1e9)) == ("stopping", None, False)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(story=st.lists(asks, max_size=6))
 def test_any_story_kills_at_most_once_and_never_later_than_the_first_grace(
     story: list[tuple[float, float | None]],

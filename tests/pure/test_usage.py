@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqljobs.supervisor.fair_share import Usage, expected_seconds
@@ -131,6 +131,7 @@ def test_lag_is_bounded() -> None:
     assert least_allowed({}, {}, 100.0) == {}
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.floats(0, 1e7), st.integers(1, 100)), min_size=1),
     st.floats(1, 1e4),
@@ -146,6 +147,7 @@ EVENTS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(EVENTS)
 def test_any_history_stays_finite_and_bounded(events: list[tuple[str, int, float]]) -> None:
     ledger, now, starts, most = UsageLedger(), 0.0, 0, 0.0
