@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -93,11 +94,17 @@ def on_terminal(*args: object, columns: int = 80, typed: str = "", wait_for: str
         os.execve(sys.executable, [*PROGRAM, *map(str, args)], environment | {"TERM": "xterm-256color"})
     shown = b""
     with open(terminal, "r+b", buffering=0) as file:
-        while piece := _read(file.fileno()):
-            shown += piece
-            if typed and wait_for.encode() in shown:
+        while True:
+            if not select.select([file], [], [], 0.5)[0]:
+                # Ctrl-C in the instant before Python begins to read a line is seen only with the next one.
+                file.write(b"\x03" if typed == "\x03" and wait_for.encode() in shown else b"")
+                continue
+            piece = _read(file.fileno())
+            if not piece:
+                break
+            if typed and wait_for.encode() in shown + piece and wait_for.encode() not in shown:
                 file.write(typed.encode())
-                typed = ""
+            shown += piece
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     return Said(code, shown.decode().replace("\r\n", "\n"), "")
 

@@ -84,11 +84,11 @@ def test_only(queue: Database) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-@pytest.mark.usefixtures("queue")
-def test_signals(cli: Cli, number: signal.Signals, code: int) -> None:
+def test_signals(queue: Database, number: signal.Signals, code: int) -> None:
+    job_id = put(queue, "cli.add", {"a": 1})
     process = subprocess.Popen([*PROGRAM, "run", "--handlers", "handlers.py"], stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: cli("status", "--json").json["supervisors"], what="the supervisor's row")
+        wait_until(lambda: row(queue, job_id).state == "done", what="the first job")
         process.send_signal(number)
         assert process.wait(30) == code
     finally:

@@ -40,6 +40,12 @@ def test_a_lease_must_outlive_its_child(heartbeat: int, ttl: int, deadline: int,
             checked(**times)
 
 
+def test_a_lease_that_ends_just_when_the_child_may_still_be_dying_is_too_short() -> None:
+    assert checked(ttl=55.001).ttl == 55.001
+    with pytest.raises(InvalidJob, match="is 55 s and must be below ttl"):
+        checked(ttl=55)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

@@ -82,7 +82,7 @@ class Queue:
         def causes() -> bool:
             return any(attempt.cause == cause for attempt in self.job(job_id).attempts)
 
-        wait_until(causes, what=f"an attempt that ends as {cause}", timeout=60)
+        wait_until(causes, what=f"an attempt that ends as {cause}", timeout=120)
 
     def notes(self) -> list[tuple[str, int, int, int, int]]:
         """The side file: (word, job, attempt, pid, boot-time nanoseconds) per line."""
@@ -96,7 +96,7 @@ class Queue:
             notes = self.notes()
             return notes if len(notes) >= count else []
 
-        return wait_until(enough, what=f"{count} lines in the side file", timeout=60)
+        return wait_until(enough, what=f"{count} lines in the side file", timeout=240)
 
 
 @pytest.fixture

@@ -234,8 +234,8 @@ def test_fail_on_ends_it_at_once(database: Database) -> None:
 def test_reclaim_leaves_a_lease_that_has_not_lapsed(database: Database) -> None:
     (one,) = set_off(database, put(database))
     assert end(database, one.fence, Outcome(Cause.LOST), if_lapsed=True) is None
+    expired = row(database, one.job_id).heartbeat_at - timedelta(seconds=1)
     with database.engine.begin() as conn:
-        expired = row(database, one.job_id).heartbeat_at - timedelta(seconds=1)
         conn.execute(update(jobs).values(lease_expires=expired))
     assert end(database, one.fence, Outcome(Cause.LOST), if_lapsed=True) is not None
     assert row(database, one.job_id).state == "scheduled"
