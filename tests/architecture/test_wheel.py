@@ -1,5 +1,6 @@
 """What is installed: one import name, beside packages that own the names of our folders."""
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,7 +15,11 @@ FOREIGN = {"schema": "VALUE = 'theirs'\n", "supervisor": "VALUE = 'theirs'\n"}
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    # A copy: setuptools keeps what it once built beside the sources, and would ship files that are gone by now.
+    unwanted = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "build", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, folder / "copy", symlinks=True, ignore=unwanted)
+    options = ["--wheel", "--no-isolation", "--outdir", str(folder)]
+    command = [sys.executable, "-m", "build", *options, str(folder / "copy")]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     return next(folder.glob("*.whl"))

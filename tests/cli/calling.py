@@ -95,7 +95,7 @@ def on_terminal(*args: object, columns: int = 80, typed: str = "", wait_for: str
     shown = b""
     with open(terminal, "r+b", buffering=0) as file:
         while True:
-            if not select.select([file], [], [], 0.5)[0]:
+            if not select.select([file], [], [], 10)[0]:
                 # Ctrl-C in the instant before Python begins to read a line is seen only with the next one.
                 file.write(b"\x03" if typed == "\x03" and wait_for.encode() in shown else b"")
                 continue
