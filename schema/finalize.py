@@ -88,16 +88,18 @@ def _lock_own(tx: Transaction, fence: Fence) -> Any:
 
 
 def _interruptions(tx: Transaction, fence: Fence) -> int:
-    """How many attempts just before this one were interrupted, up to the number that matters."""
+    """How many attempts just before this one did not reach their handler, up to the number that matters.
+
+    One that was interrupted in its handler was so by a deploy, and shows that the handler can be reached."""
     before = (
-        select(job_attempts.c.cause)
+        select(job_attempts.c.cause, job_attempts.c.started_at)
         .where(job_attempts.c.job_id == fence.job_id, job_attempts.c.attempt < fence.attempt)
         .order_by(job_attempts.c.attempt.desc())
         .limit(INTERRUPTIONS_IN_A_ROW)
     )
     count = 0
-    for cause in tx.execute("interruptions", before).scalars():
-        if cause != Cause.INTERRUPTED.value:
+    for row in tx.execute("interruptions", before):
+        if row.cause != Cause.INTERRUPTED.value or row.started_at is not None:
             break
         count += 1
     return count

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from sqljobs.schema.errors import BadHandlers
 from sqljobs.schema.payloads import safe_text
-from sqljobs.worker_runtime.registry import JobType, provided_by
+from sqljobs.worker_runtime.registry import JobType, forget_module, provided_by
 
 Handlers = str | os.PathLike[str] | ModuleType
 MESSAGE_BYTES = 500
@@ -69,6 +69,7 @@ def _load_file(path: Path) -> ModuleType:
         raise BadHandlers(f"{str(path)!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     former = sys.modules.get(name)
+    forget_module(name)  # a type that was taken out of the file since is not provided any more
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -153,6 +153,11 @@ def _is_reloaded(former: JobType) -> bool:
     return module is None or _as_written(former.function).__globals__ is not module.__dict__
 
 
+def forget_module(name: str) -> None:
+    """The module is about to be run again: what it registered before does not count."""
+    _by_module.pop(name, None)
+
+
 def lookup(name: str) -> JobType | None:
     """The type registered last under `name` in this process."""
     return _latest.get(name)
