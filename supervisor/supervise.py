@@ -80,6 +80,9 @@ class Supervisor:
         """Work until drained, stopped or, with `until_idle`, idle. Returns the exit code: 0, 130 after Ctrl-C, 4 when
         the last ends could not be written."""
         self._start()
+        # What is loaded by now stays: children need not walk, and so copy, it in their garbage collections.
+        gc.collect()
+        gc.freeze()
         with Loop() as loop:
             self._loop = loop
             try:
@@ -93,6 +96,7 @@ class Supervisor:
                         loop.run_once(self._wait_for(pause))
             finally:
                 self._loop = None
+                gc.unfreeze()
         return self._leave()
 
     def tick(self) -> bool:
@@ -127,9 +131,6 @@ class Supervisor:
         self._duties = Duties(database, claimer.owner, settings.heartbeat, self._backoff_of, self._log)
         self._claiming = Claiming(database, claimer, self._job_types, self._attempts, self._ledger, settings, self._log)
         self._registered = True
-        # What is loaded by now stays for good: children need not walk, and so copy, it in their collections.
-        gc.collect()
-        gc.freeze()
         self._log.info("supervisor started", slots=settings.slots, types=sorted(self._job_types))
 
     def _backoff_of(self, job_type: str) -> Backoff:

@@ -94,7 +94,7 @@ def block_every_signal_and_sleep_in_c(report_fd: int) -> None:
     """What only SIGKILL ends; reports `S` first."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     os.write(report_fd, b"S")
-    ctypes.CDLL(None).sleep(3600)
+    ctypes.CDLL(None).sleep(600)  # longer than any test, and not for ever if the test run is killed
 
 
 @contextmanager
