@@ -15,7 +15,7 @@ def attempts(queue: Queue) -> list[tuple[int, int, int, str]]:
     """(job, attempt, pid, cause) of all rows."""
     columns = (job_attempts.c.job_id, job_attempts.c.attempt, job_attempts.c.pid, job_attempts.c.cause)
     with queue.engine.connect() as conn:
-        return [tuple(row) for row in conn.execute(select(*columns))]  # type: ignore[misc]
+        return [tuple(row) for row in conn.execute(select(*columns))]
 
 
 def test_two_supervisors_start_each_job_once(queue: Queue, supervisors: Supervisors) -> None:
