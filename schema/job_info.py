@@ -9,6 +9,10 @@ from typing import Any
 from sqljobs.schema.durations import format_time
 
 
+# JSON of the user's making: shown as it is, 1.0 stays 1.0.
+USERS_OWN = frozenset({"args", "result"})
+
+
 @dataclass(frozen=True)
 class StateReason:
     """Why a job is in its state: a code, a text, and where they exist the job and the time it is about."""
@@ -117,7 +121,8 @@ class JobInfo:
 def as_plain(value: Any) -> Any:
     """Dataclasses, tuples and times as what `json.dumps` takes; whole seconds as integers."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}
+        named = ((field.name, getattr(value, field.name)) for field in fields(value))
+        return {name: item if name in USERS_OWN else as_plain(item) for name, item in named}
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, (tuple, list)):

@@ -79,25 +79,29 @@ class Supervisor:
     def run(self) -> int:
         """Work until drained, stopped or, with `until_idle`, idle. Returns the exit code: 0, 130 after Ctrl-C, 4 when
         the last ends could not be written."""
-        self._start()
-        # What is loaded by now stays: children need not walk, and so copy, it in their garbage collections.
-        gc.collect()
-        gc.freeze()
         with Loop() as loop:
             self._loop = loop
+            # Before there is a row of ours that a signal could leave behind.
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
+                loop.catch(number)
             try:
-                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
-                    loop.catch(number)
-                pause = self.settings.poll_fast
-                while not self._is_finished():
-                    busy = self._turn(loop.take_signals())
-                    pause = self.settings.poll_fast if busy else min(pause * 2, self.settings.poll_slow)
-                    if not self._is_finished():
-                        loop.run_once(self._wait_for(pause))
+                self._start()
+                # What is loaded by now stays: children need not walk, and so copy, it in their garbage collections.
+                gc.collect()
+                gc.freeze()
+                self._turn_until_finished(loop)
             finally:
                 self._loop = None
                 gc.unfreeze()
         return self._leave()
+
+    def _turn_until_finished(self, loop: Loop) -> None:
+        pause = self.settings.poll_fast
+        while not self._is_finished():
+            busy = self._turn(loop.take_signals())
+            pause = self.settings.poll_fast if busy else min(pause * 2, self.settings.poll_slow)
+            if not self._is_finished():
+                loop.run_once(self._wait_for(pause))
 
     def tick(self) -> bool:
         """One pass, without waiting, for embedding in a loop of one's own; returns whether there was anything to do."""

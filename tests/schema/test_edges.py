@@ -97,11 +97,11 @@ def test_more_dependents_than_one_portion(database: Database, outcome: Outcome) 
 
 def test_doomed_chain(database: Database) -> None:
     specs = [JobSpec("t")]
-    for _ in range(300):
+    for _ in range(100):
         specs.append(JobSpec("t", after=[specs[-1]]))
     ids = put_all(database, *specs)
     run(database, ids[0], FAILED)
-    assert {row(database, job_id).reason_job_id for job_id in ids[1::50]} == {ids[0]}
+    assert {row(database, job_id).reason_job_id for job_id in ids[1::20]} == {ids[0]}
     assert states(database, [ids[1], ids[-1]]) == ["cancelled", "cancelled"]
 
 
@@ -148,14 +148,15 @@ def test_edge_that_commits_after_the_end(database: Database) -> None:
 
 
 @servers
-@pytest.mark.parametrize("pause", ["lock_upstream", "edges", "lock_dependents", "flip", "commit"])
+@pytest.mark.parametrize("pause", ["lock_upstream", "edges", "flip", "commit"])
 def test_edge_that_commits_while_others_of_the_same_upstream_are_settled(
     database: Database, stage: Stage, pause: str
 ) -> None:
-    """What the duty has not seen, it must not call looked at."""
+    """What the duty has not seen, it must not call looked at. The later edge is of the job with the lower id, so that
+    no further portion of edges brings it up."""
     (running,) = set_off(database, put(database))
     with database.engine.connect() as first, database.engine.connect() as second:
-        ids = [sqljobs.enqueue(conn, "t", after=[running.job_id]) for conn in (first, second)]
+        ids = [sqljobs.enqueue(conn, "t", after=[running.job_id]) for conn in (second, first)]
         end(database, running.fence)
         first.commit()
         assert database.transaction("check", check_edges) == (1, [running.job_id])
