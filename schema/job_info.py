@@ -8,7 +8,6 @@ from typing import Any
 
 from sqljobs.schema.durations import format_time
 
-
 # JSON of the user's making: shown as it is, 1.0 stays 1.0.
 USERS_OWN = frozenset({"args", "result"})
 
