@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, scoped_session
 
+from sqljobs.schema.configure import configured_schema
 from sqljobs.schema.dialects import dialect_for
-from sqljobs.schema.errors import NotInitialised
+from sqljobs.schema.errors import tables_missing
 from sqljobs.schema.tables import Job
 from sqljobs.schema.transactions import Transaction
 
@@ -36,7 +37,7 @@ def callers_transaction(name: str, caller: Caller) -> Iterator[Transaction]:
         if own:
             conn.exec_driver_sql("ROLLBACK")
         if dialect.missing_table(error):
-            raise NotInitialised("the tables of sqljobs are missing: run `sqljobs init`") from error
+            raise tables_missing(configured_schema()) from None
         raise
     except BaseException:
         if own:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 from sqljobs.schema.control_tables import SupervisorRow
 from sqljobs.schema.errors import InvalidJob
 from sqljobs.schema.model import VERSION_TABLE, Model
@@ -37,3 +40,13 @@ def alembic_include_name(name: str | None, type_: str, parent_names: object) -> 
     """For `include_name=` in a user's Alembic env.py: False for our tables, so that autogenerate leaves them alone."""
     del parent_names
     return not (type_ == "table" and name is not None and (name in OUR_TABLES or name.startswith("job_")))
+
+
+def _configure_from_environment() -> None:
+    """SQLJOBS_SCHEMA holds for Python code as it does for the command line: else one would write where the other does
+    not look. One that no database takes is refused where it is used."""
+    with contextlib.suppress(InvalidJob):
+        configure(schema=os.environ.get("SQLJOBS_SCHEMA") or None)
+
+
+_configure_from_environment()

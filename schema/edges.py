@@ -131,7 +131,7 @@ def check_edges(tx: Transaction) -> tuple[int, list[int]]:
     under our lock, its end comes later and will see the edge, which is `checked` from now on."""
     statement = (
         select(job_deps.c.depends_on_id)
-        .where(job_deps.c.checked.is_(False))
+        .where(is_unset(job_deps.c.checked))
         .distinct()
         .order_by(job_deps.c.depends_on_id)
         .limit(CHUNK)
@@ -145,19 +145,18 @@ def check_edges(tx: Transaction) -> tuple[int, list[int]]:
 
 
 def settle_ended(tx: Transaction, upstream: int) -> None:
-    """Settle the edges to one upstream that has ended already."""
+    """Settle the edges to one upstream that has ended already. One that is committed meanwhile stays unchecked."""
     columns = (jobs.c.id, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id)
     statement = by_primary_key(select(*columns).where(jobs.c.id == upstream))
     row = tx.execute("lock_upstream", tx.dialect.lock(statement)).one_or_none()
     if row is not None and State(row.state) in FINAL:
         culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
         settle_downstream(tx, End(row.id, State(row.state), row.reason, culprit))
-        _mark_checked(tx, [upstream])
 
 
 def _mark_checked(tx: Transaction, upstreams: Sequence[int]) -> None:
     pending = select(job_deps.c.job_id, job_deps.c.depends_on_id).where(
-        job_deps.c.depends_on_id.in_(upstreams), job_deps.c.checked.is_(False)
+        job_deps.c.depends_on_id.in_(upstreams), is_unset(job_deps.c.checked)
     )
     by_upstream: dict[int, list[int]] = {}
     for row in tx.execute("unchecked_edges", pending):
@@ -171,6 +170,6 @@ def _mark_checked(tx: Transaction, upstreams: Sequence[int]) -> None:
 def look_again(tx: Transaction, dependents: Sequence[int]) -> None:
     """Have the unsettled edges of these jobs looked at once more: their upstreams may have ended meanwhile."""
     statement = by_primary_key(update(job_deps)).where(
-        job_deps.c.job_id.in_(dependents), job_deps.c.satisfied.is_(False)
+        job_deps.c.job_id.in_(dependents), is_unset(job_deps.c.satisfied)
     )
     tx.execute("look_again", statement.values(checked=False))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from sqljobs.schema.conditions import in_pairs
 from sqljobs.schema.enqueue_plan import Known, Start, Upstream, first_of_key, named_positions, starts_of, upstreams_of
@@ -134,8 +134,9 @@ def _insert_jobs(
 def _refuse_duplicate(tx: Transaction, request: Request, holder: int, written: Mapping[int, int]) -> None:
     if request.on_conflict != "raise":
         return
-    for chunk in _chunks(sorted(written.values())):
-        tx.execute("undo", delete(jobs).where(jobs.c.id.in_(chunk)))
+    if written:  # one by one, since a DELETE of many walks, and locks, other rows on MySQL where the table is small
+        undo = delete(jobs).where(jobs.c.id == bindparam("written"))
+        tx.execute("undo", undo, [{"written": job_id} for job_id in sorted(written.values())])
     raise _duplicate(request, holder)
 
 

@@ -35,6 +35,15 @@ class NotInitialised(Error):
     """The tables are missing: run `sqljobs init`."""
 
 
+def tables_missing(schema: str | None) -> NotInitialised:
+    """The one way to say it: names the schema that was looked in, since Python code does not read sqljobs.toml."""
+    if schema is None:
+        return NotInitialised("the tables of sqljobs are missing: run `sqljobs init`")
+    return NotInitialised(
+        f"the tables of sqljobs are missing in schema {schema!r}: run `sqljobs --schema {schema} init`"
+    )
+
+
 class SchemaOutdated(Error):
     """The tables are of another version than this code."""
 

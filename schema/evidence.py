@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, select, update
 
 from sqljobs.schema.conditions import in_pairs
 from sqljobs.schema.moves import Fence
+from sqljobs.schema.renderings import last_line
 from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import Transaction
 
@@ -32,6 +33,7 @@ class Verdict:
 
     cause: str | None
     state: str
+    why: str | None
 
 
 def record_evidence(tx: Transaction, found: Sequence[Evidence]) -> None:
@@ -72,11 +74,18 @@ def record_evidence(tx: Transaction, found: Sequence[Evidence]) -> None:
 def verdicts(tx: Transaction, fences: Sequence[Fence]) -> dict[Fence, Verdict]:
     """What became of these attempts."""
     statement = (
-        select(job_attempts.c.job_id, job_attempts.c.attempt, job_attempts.c.owner, job_attempts.c.cause, jobs.c.state)
+        select(
+            job_attempts.c.job_id,
+            job_attempts.c.attempt,
+            job_attempts.c.owner,
+            job_attempts.c.cause,
+            job_attempts.c.error,
+            jobs.c.state,
+        )
         .join(jobs, jobs.c.id == job_attempts.c.job_id)
         .where(in_pairs(job_attempts.c.job_id, job_attempts.c.attempt, [fence[:2] for fence in fences]))
     )
     return {
-        Fence(row.job_id, row.attempt, row.owner): Verdict(row.cause, row.state)
+        Fence(row.job_id, row.attempt, row.owner): Verdict(row.cause, row.state, last_line(row.error))
         for row in tx.execute("verdicts", statement)
     }

@@ -11,11 +11,11 @@ from sqlalchemy import select, update
 from sqljobs.schema.edges import End, settle_downstream
 from sqljobs.schema.moves import Fence, move_fenced
 from sqljobs.schema.outcomes import INTERRUPTIONS_IN_A_ROW, Backoff, Cause, Decision, Outcome, Standing, decide
+from sqljobs.schema.renderings import last_line
 from sqljobs.schema.states import FINAL, Event, State
 from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import NotCommitted, Transaction
 
-REASON_BYTES = 2000
 _random = random.Random()
 
 
@@ -113,13 +113,7 @@ def _values(tx: Transaction, outcome: Outcome, decision: Decision) -> dict[str, 
         case State.SCHEDULED:
             values["run_after"] = tx.now + timedelta(seconds=decision.delay or 0.0)
         case State.FAILED:
-            values |= {"reason": decision.cause.value, "reason_text": _last_line(outcome.reason or outcome.error)}
+            values |= {"reason": decision.cause.value, "reason_text": last_line(outcome.reason or outcome.error)}
         case State.CANCELLED:
             values |= {"reason": "cancelled", "reason_text": outcome.reason or "cancelled by an operator"}
     return values
-
-
-def _last_line(text: str | None) -> str | None:
-    """What a traceback says in one line: its last."""
-    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
-    return lines[-1].encode()[:REASON_BYTES].decode(errors="ignore") if lines else None

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateSchema
 
 from sqljobs.schema.configure import OUR_TABLES, configured_schema
-from sqljobs.schema.errors import DatabaseUnavailable, NotInitialised, SchemaOutdated
+from sqljobs.schema.errors import DatabaseUnavailable, SchemaOutdated, tables_missing
 from sqljobs.schema.model import VERSION_TABLE
 from sqljobs.schema.transactions import Database, one_line
 
@@ -72,7 +72,7 @@ def check(database: Database) -> None:
     """Raises `NotInitialised` or `SchemaOutdated` unless the tables are of this code's version."""
     found, wanted = current_version(database), newest_version()
     if found is None:
-        raise NotInitialised("the tables of sqljobs are missing: run `sqljobs init`")
+        raise tables_missing(configured_schema())
     if found < wanted:
         raise SchemaOutdated(f"the tables are of version {found}, this code needs {wanted}: run `sqljobs init`")
     _refuse_newer(found)

@@ -163,3 +163,9 @@ def _size(text: str) -> int:
         return len(text)
     pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
     return sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
+
+
+def last_line(text: str | None, limit_bytes: int = 2000) -> str | None:
+    """What a traceback says in one line: its last that is not empty, cut to `limit_bytes` of UTF-8."""
+    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    return lines[-1].encode()[:limit_bytes].decode(errors="ignore") if lines else None

@@ -4,6 +4,7 @@ A failed COMMIT is an unknown outcome; it is settled by reading, never guessed f
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,9 +16,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, CursorResult, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
+from sqljobs.schema.configure import configured_schema
 from sqljobs.schema.dialects import Dialect, Trouble, dialect_for
 from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
-from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob, NotInitialised
+from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob, tables_missing
 from sqljobs.schema.steps import step
 
 T = TypeVar("T")
@@ -82,6 +84,9 @@ class Database:
             yield conn.execution_options(**options)
 
     def _connect(self) -> Connection:
+        folder = os.path.dirname(self.engine.url.database or "") if self.dialect.name == "sqlite" else ""
+        if folder and not self.engine.url.database.startswith("file:") and not os.path.isdir(folder):  # type: ignore[union-attr]
+            raise DatabaseUnavailable(f"there is no folder {folder}: make it first, or check the database URL")
         try:
             return self.engine.connect()
         except TypeError as error:  # drivers take the options of a URL as keywords
@@ -154,7 +159,7 @@ class Database:
 
     def _give_up_or_wait(self, error: SQLAlchemyError, failures: int, patience_until: float) -> None:
         if self.dialect.missing_table(error):
-            raise NotInitialised("the tables of sqljobs are missing: run `sqljobs init`") from error
+            raise tables_missing(configured_schema()) from None
         trouble = self.dialect.trouble(error)
         if trouble is Trouble.OTHER:
             raise error

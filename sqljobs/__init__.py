@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from sqljobs.schema.configure import alembic_include_name, configure
@@ -33,6 +34,7 @@ from sqljobs.worker_runtime.running_job import RunningJob, current_job
 from sqljobs.worker_runtime.wait import wait
 
 if TYPE_CHECKING:
+    from sqljobs import aio as aio
     from sqljobs.supervisor.supervise import Supervisor
 
 __version__ = "0.1.0"
@@ -63,6 +65,7 @@ __all__ = [
     "UnknownJob",
     "Upstream",
     "WaitTimeout",
+    "aio",
     "alembic_include_name",
     "cancel",
     "configure",
@@ -84,4 +87,6 @@ def __getattr__(name: str) -> Any:
         from sqljobs.supervisor.supervise import Supervisor
 
         return Supervisor
+    if name == "aio":  # needs the extra `asyncio`
+        return importlib.import_module("sqljobs.aio")
     raise AttributeError(f"module 'sqljobs' has no attribute {name!r}")

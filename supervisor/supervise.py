@@ -210,6 +210,7 @@ class Supervisor:
                 type=death.lease.type,
                 cause=cause,
                 state=verdict.state if verdict is not None else None,
+                why=verdict.why if verdict is not None else None,
                 signal=death.evidence.signal,
                 exit_code=death.evidence.exit_code,
             )

@@ -39,3 +39,7 @@ class Cancel(Ending):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
+
+
+for _public in (Retry, Snooze, Fail, Cancel):
+    _public.__module__ = "sqljobs"  # as tracebacks, and so the stored errors, shall name them

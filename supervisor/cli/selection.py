@@ -108,5 +108,5 @@ _OPTIONS = (
     click.option("--parent", type=job_id, metavar="ID", help="In this container."),
     click.option("--key", metavar="KEY", help="With this key."),
     click.option("--cause", type=click.Choice([cause.value for cause in Cause]), help="Whose last attempt ended so."),
-    click.option("--since", metavar="WHEN", help="Changed since: 90s, 2h, 7d ago, or a time with offset."),
+    click.option("--since", metavar="WHEN", help="Changed in the last 90s, 2h, 7d, or since a time with offset."),
 )
