@@ -146,6 +146,9 @@ def _lease(row: Any, claimer: Claimer, *, attempt: int, max_attempts: int, timeo
 
 def settle_claim(tx: Transaction, claimer: Claimer, ids: Sequence[int]) -> list[Lease] | type[NotCommitted]:
     """After a COMMIT of unknown outcome: the leases of `ids` that this owner holds, read back."""
+    # The server may carry out the COMMIT only now; until then the lost session holds the rows.
+    held = select(jobs.c.id).where(jobs.c.id.in_(ids)).order_by(jobs.c.id)
+    tx.execute("wait", tx.dialect.lock(by_primary_key(held))).all()
     statement = select(*_COLUMNS).where(
         jobs.c.id.in_(ids), jobs.c.lease_owner == claimer.owner, jobs.c.state == State.LEASED.value
     )

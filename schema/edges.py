@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 from sqljobs.schema.conditions import is_unset
 from sqljobs.schema.graph import Edge, edge_of
 from sqljobs.schema.moves import by_primary_key, move
+from sqljobs.schema.reopen import revive
 from sqljobs.schema.states import FINAL, Event, State
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
@@ -140,6 +141,7 @@ def check_edges(tx: Transaction) -> tuple[int, list[int]]:
     by_id = by_primary_key(select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(upstreams)).order_by(jobs.c.id))
     rows = tx.execute("lock_upstreams", tx.dialect.lock(by_id, skip_locked=True)).all()
     still_open = [row.id for row in rows if State(row.state) not in FINAL]
+    revive(tx, still_open)
     _mark_checked(tx, still_open)
     return len(rows), [row.id for row in rows if State(row.state) in FINAL]
 
@@ -150,6 +152,8 @@ def settle_ended(tx: Transaction, upstream: int) -> None:
     statement = by_primary_key(select(*columns).where(jobs.c.id == upstream))
     row = tx.execute("lock_upstream", tx.dialect.lock(statement)).one_or_none()
     if row is not None and State(row.state) in FINAL:
+        if State(row.state) is State.DONE:
+            revive(tx, [upstream])
         culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
         settle_downstream(tx, End(row.id, State(row.state), row.reason, culprit))
 

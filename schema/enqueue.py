@@ -215,7 +215,8 @@ def _insert_edges(
                 "kind": "ok",
                 "position": place,
                 "satisfied": standing is Edge.SATISFIED,
-                "checked": standing is not Edge.OPEN or upstream in fresh,
+                # A bad end may be undone by a retry that cannot see this job yet.
+                "checked": standing is Edge.SATISFIED or upstream in fresh,
             }
     for chunk in _chunks(list(rows.values()), EDGES_PER_STATEMENT):
         tx.execute("edges", insert(job_deps), chunk)

@@ -63,8 +63,21 @@ def finalize(
 
 def settle_finalize(tx: Transaction, fence: Fence) -> bool | type[NotCommitted]:
     """After a COMMIT of unknown outcome: True when this attempt has its end, by whosever hand."""
+    _wait_for_lost_session(tx, fence)
     row = tx.execute("read", select(job_attempts.c.cause).where(*_attempt(fence))).one_or_none()
     return True if row is not None and row.cause is not None else NotCommitted
+
+
+def settle_start(tx: Transaction, fence: Fence) -> bool | type[NotCommitted]:
+    """The same for `start`: True when the job is running under this fence."""
+    _wait_for_lost_session(tx, fence)
+    running = select(jobs.c.id).where(fence.holds(), jobs.c.state == State.RUNNING.value)
+    return True if tx.execute("read", running).first() is not None else NotCommitted
+
+
+def _wait_for_lost_session(tx: Transaction, fence: Fence) -> None:
+    """The server may carry out the COMMIT only now; until then the lost session holds the row."""
+    tx.execute("wait", tx.dialect.lock(select(jobs.c.id).where(jobs.c.id == fence.job_id))).all()
 
 
 def _attempt(fence: Fence) -> tuple[Any, ...]:

@@ -56,7 +56,9 @@ def check_server(database: Database) -> None:
         with database.connection() as conn:
             database.dialect.check_server(conn)
     except SQLAlchemyError as error:
-        raise DatabaseUnavailable(f"the database cannot be reached: {one_line(error)}") from error
+        raise DatabaseUnavailable(
+            f"the database cannot be reached: {one_line(error)}; check its URL and that it runs"
+        ) from error
 
 
 def current_version(database: Database) -> str | None:
@@ -65,7 +67,9 @@ def current_version(database: Database) -> str | None:
         with database.connection() as conn:
             return version_of(conn)
     except SQLAlchemyError as error:
-        raise DatabaseUnavailable(f"the database cannot be reached: {one_line(error)}") from error
+        raise DatabaseUnavailable(
+            f"the database cannot be reached: {one_line(error)}; check its URL and that it runs"
+        ) from error
 
 
 def check(database: Database) -> None:

@@ -39,6 +39,21 @@ class CommitUnknown(Exception):
     """COMMIT failed in a way that leaves open whether the server carried it out."""
 
 
+@dataclass
+class _Failures:
+    """What one transaction has met so far, each kind counted by itself: an outage uses up no retries of a deadlock."""
+
+    reconnect_until: float  # on the monotonic clock
+    tries: int = 0
+    connections: int = 0
+    commits: int = 0
+
+
+def _nap(failures: int) -> None:
+    longest = 0.01 * 2 ** min(failures, 7)  # an outage of hours would overflow the float
+    time.sleep(random.uniform(0.0, min(1.0, longest)))
+
+
 @dataclass(frozen=True)
 class Transaction:
     """One open transaction: a connection, its dialect, the database's clock at its begin, the prefix of its steps."""
@@ -89,7 +104,7 @@ class Database:
             raise DatabaseUnavailable(f"there is no folder {folder}: make it first, or check the database URL")
         try:
             return self.engine.connect()
-        except TypeError as error:  # drivers take the options of a URL as keywords
+        except (TypeError, ValueError) as error:  # drivers take the options of a URL as keywords
             raise InvalidJob(f"the driver does not take an option of the database URL: {one_line(error)}") from error
 
     def transaction(
@@ -107,21 +122,26 @@ class Database:
         `work` may run several times: deadlocks, serialization failures, lock timeouts and busy databases are rolled
         back and retried with jitter, at most `RETRIES` times; a lost connection is retried for `reconnect_for`
         seconds. After a COMMIT of unknown outcome `settle` reads, on a fresh connection, what became of it.
-        Raises `DatabaseUnavailable` when the retries are used up, `CommitUnknown` when there is no `settle`."""
-        patience_until = time.monotonic() + reconnect_for
-        failures = 0
+        Raises `DatabaseUnavailable` when the retries are used up, `CommitUnknown` when there is no `settle`, or when
+        COMMITs go on to fail."""
+        failures = _Failures(time.monotonic() + reconnect_for)
+        unsettled = False
         while True:
             try:
-                return self._once(name, work, patience, keep)
-            except CommitUnknown:
-                if settle is None:
-                    raise
-                settled = self.transaction(f"{name}.settle", settle, reconnect_for=reconnect_for)
+                if settle is None or not unsettled:
+                    return self._once(name, work, patience, keep)
+                settled = self._once(f"{name}.settle", settle, patience, True)
                 if settled is not NotCommitted:
                     return settled  # type: ignore[return-value]  # narrowed by identity
+                unsettled = False
+            except CommitUnknown:
+                unsettled = True
+                failures.commits += 1
+                if settle is None or failures.commits > RETRIES:
+                    raise
+                _nap(failures.commits)
             except SQLAlchemyError as error:
-                failures += 1
-                self._give_up_or_wait(error, failures, patience_until)
+                self._give_up_or_wait(error, failures)
 
     def _once(self, name: str, work: Callable[[Transaction], T], patience: float, keep: bool) -> T:
         with self.connection() as conn:
@@ -157,21 +177,27 @@ class Database:
             # The server forgets an unfinished transaction with its connection.
             conn.invalidate()
 
-    def _give_up_or_wait(self, error: SQLAlchemyError, failures: int, patience_until: float) -> None:
+    def _give_up_or_wait(self, error: SQLAlchemyError, failures: _Failures) -> None:
         if self.dialect.missing_table(error):
             raise tables_missing(configured_schema()) from None
         trouble = self.dialect.trouble(error)
         if trouble is Trouble.OTHER:
             raise error
-        if trouble is Trouble.DISCONNECTED and time.monotonic() >= patience_until:
-            raise DatabaseUnavailable(f"the database cannot be reached: {one_line(error)}") from error
-        if trouble is Trouble.RETRY and failures > RETRIES:
+        if trouble is Trouble.DISCONNECTED:
+            failures.connections += 1
+            if time.monotonic() >= failures.reconnect_until:
+                raise DatabaseUnavailable(
+                    f"the database cannot be reached: {one_line(error)}; check its URL and that it runs"
+                ) from error
+            return _nap(failures.connections)
+        failures.tries += 1
+        if failures.tries > RETRIES:
             raise DatabaseUnavailable(f"the database stays busy: {one_line(error)}") from error
-        time.sleep(random.uniform(0.0, min(1.0, 0.01 * 2**failures)))
+        return _nap(failures.tries)
 
     def read(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Run `work`, which only reads, without a write lock. Errors as in `transaction`."""
-        failures = 0
+        failures = _Failures(time.monotonic())
         while True:
             try:
                 with self.connection() as conn:
@@ -179,8 +205,7 @@ class Database:
                     conn.rollback()
                     return result
             except SQLAlchemyError as error:
-                failures += 1
-                self._give_up_or_wait(error, failures, 0.0)
+                self._give_up_or_wait(error, failures)
 
 
 def one_line(error: BaseException) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 from sqljobs.schema.durations import MAX_SIZE, parse_duration, parse_size
-from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.errors import InvalidJob, UnknownJob
 from sqljobs.schema.renderings import shown
 
 NAME_LENGTH = 200
@@ -145,3 +145,15 @@ def nearest(word: object, choices: Iterable[str]) -> str:
         return ""
     found = difflib.get_close_matches(word, list(choices), n=1)
     return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def check_ids(ids: Sequence[object]) -> list[int]:
+    """`ids` as job ids. Raises `InvalidJob` for what is no whole number, `UnknownJob` for one that no job can have."""
+    checked = []
+    for job_id in ids:
+        if isinstance(job_id, bool) or not isinstance(job_id, int):
+            raise InvalidJob(f"a job id is a whole number, not {shown(job_id)}: pass ids one by one")
+        if not 0 < job_id < 2**63:
+            raise UnknownJob(f"there is no job {job_id}")
+        checked.append(int(job_id))
+    return checked

@@ -18,7 +18,7 @@ from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.children import Child, Children, Ended
 from sqljobs.supervisor.crashes import HANDLER_REACHED, cause_of_death, signal_name
 from sqljobs.supervisor.kill_ladder import Ladder, Reason, next_action, next_due, stop
-from sqljobs.supervisor.liveness import Liveness, probe
+from sqljobs.supervisor.liveness import Liveness, holds_open, probe
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.settings import HANDLER_REACHED_WITHIN
 from sqljobs.worker_runtime.child import FINALIZED, ChildStart, run_child
@@ -98,6 +98,17 @@ class Attempts:
         for engine in (*self._engines, self._database.engine):
             if engine.dialect.name == "sqlite" and not is_memory(engine.url):
                 engine.dispose()
+
+    def shares_sqlite(self) -> str | None:
+        """The database's file, if this process has it open although our own connections are closed.
+
+        SQLite believes what it remembers of locks, and would in a child refuse, or corrupt, what it shares so."""
+        self.close_sqlite_connections()
+        url = self._database.engine.url
+        if url.get_backend_name() != "sqlite" or not url.database:
+            return None
+        path = os.path.realpath(url.database)
+        return path if holds_open(path) else None
 
     def stop(self, job_ids: Iterable[int], reason: Reason, *, at_once: bool = False) -> None:
         """Bring these attempts to their end by the ladder, `at_once` from its top: SIGKILL.

@@ -49,12 +49,23 @@ class Claiming:
         free = self._settings.slots - len(self._attempts)
         if free <= 0 or now < self._again_at:
             return False
+        if self._cannot_fork(now):
+            return False
         leases = self._claim(free)
         if leases:
             self._attempts.close_sqlite_connections()
         for lease in leases:
             self._start(lease, now, loop)
         return bool(leases)
+
+    def _cannot_fork(self, now: float) -> bool:
+        path = self._attempts.shares_sqlite()
+        if path is not None:
+            self._again_at = now + AFTER_FAILED_FORK_SECONDS
+            self._log.error(
+                "nothing is claimed while this process has a connection open, which no child can share", file=path
+            )
+        return path is not None
 
     def _claim(self, free: int) -> list[Lease]:
         def look(tx: Transaction) -> tuple[list[ReadyJob], list[HeldSlot]]:

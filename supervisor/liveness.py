@@ -82,6 +82,17 @@ def other_threads() -> list[str]:
     return []
 
 
+def holds_open(path: str) -> bool:
+    """Whether this process has a descriptor of the file `path` (an absolute name, links resolved)."""
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{number}") == path:
+                return True
+        except FileNotFoundError:  # that of the listing itself
+            continue
+    return False
+
+
 def boot_id() -> str:
     """This boot of this machine, as this process numbers processes: `<kernel's boot id>.<inode of the pid namespace>`.
 

@@ -51,6 +51,8 @@ class Loop:
             self._open_wakeup()
         if signum not in self._caught:
             self._caught[signum] = signal.signal(signum, _do_nothing)
+            # An imported module, or whoever started us, may have blocked it.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signum})
 
     def take_signals(self) -> list[int]:
         """The caught signals since the last call, in the order of their arrival."""

@@ -79,6 +79,10 @@ class Supervisor:
     def run(self) -> int:
         """Work until drained, stopped or, with `until_idle`, idle. Returns the exit code: 0, 130 after Ctrl-C, 4 when
         the last ends could not be written."""
+        if path := self._attempts.shares_sqlite():
+            raise BadHandlers(
+                f"a connection to {path} is open, which no child can share: close it, or open it in the job"
+            )
         with Loop() as loop:
             self._loop = loop
             # Before there is a row of ours that a signal could leave behind.

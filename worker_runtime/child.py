@@ -14,14 +14,15 @@ from sqlalchemy import Engine
 
 from sqljobs.schema.claim import Lease
 from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
-from sqljobs.schema.finalize import finalize, settle_finalize, start
+from sqljobs.schema.finalize import finalize, settle_finalize, settle_start, start
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.payloads import safe_text, safe_traceback, to_json
 from sqljobs.schema.steps import step
 from sqljobs.schema.transactions import CommitUnknown, Database, NotCommitted, Transaction
 from sqljobs.worker_runtime.arguments import BoundCall, bind_arguments
 from sqljobs.worker_runtime.endings import Cancel, Fail, Retry, Snooze
-from sqljobs.worker_runtime.post_fork import forget_inherited_connections, settle_in
+from sqljobs.worker_runtime.leftovers import roll_back_sqlite, watch_checkouts
+from sqljobs.worker_runtime.post_fork import forget_inherited_connections, settle_in, silence_signals
 from sqljobs.worker_runtime.registry import JobType
 from sqljobs.worker_runtime.running_job import RunningJob, set_current_job
 
@@ -51,8 +52,14 @@ def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
     forget_inherited_connections([*given.engines, given.database.engine])
     report = _Reports(report_fd)
     set_current_job(RunningJob(lease, given.database))
+    own_pid = os.getpid()
+    checkouts = watch_checkouts()
     try:
         outcome = _attempt(lease, given, report)
+        if os.getpid() != own_pid:
+            os._exit(0)  # a copy that the handler forked and let return: the end of the attempt is not its to write
+        silence_signals()
+        roll_back_sqlite(checkouts)
         _finalize(lease, given, outcome)
     except _FenceGone:
         os._exit(STALE)
@@ -97,7 +104,10 @@ def _attempt(lease: Lease, given: ChildStart, report: _Reports) -> Outcome:
     except InvalidJob as error:
         return Outcome(Cause.BAD_ARGS, error=str(error))
     if not given.database.transaction(
-        "start", lambda tx: start(tx, lease.fence, pid=os.getpid()), reconnect_for=given.reconnect_for
+        "start",
+        lambda tx: start(tx, lease.fence, pid=os.getpid()),
+        settle=lambda tx: settle_start(tx, lease.fence),
+        reconnect_for=given.reconnect_for,
     ):
         raise _FenceGone
     # No connection is held while the handler runs: it may take hours, fork, or close every descriptor.
@@ -115,7 +125,7 @@ def call_handler(job_type: JobType, call: BoundCall) -> Outcome:
             value = asyncio.run(value)
         return _outcome_of_result(value)
     except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are errors of the handler
-        return _outcome_of_error(job_type, error)
+        return _outcome_of_anything(job_type, error)
 
 
 def _outcome_of_result(value: object) -> Outcome:
@@ -125,17 +135,24 @@ def _outcome_of_result(value: object) -> Outcome:
         return Outcome(Cause.BAD_RESULT, error=str(error))
 
 
+def _outcome_of_anything(job_type: JobType, error: BaseException) -> Outcome:
+    try:
+        return _outcome_of_error(job_type, error)
+    except BaseException:  # noqa: BLE001 - an exception whose own class raises when it is looked at
+        return Outcome(Cause.ERROR, error="the handler raised an exception that cannot be shown: its own code raises")
+
+
 def _outcome_of_error(job_type: JobType, error: BaseException) -> Outcome:
     reason = safe_text(error, limit_bytes=REASON_BYTES)
     match error:
-        case Snooze():
-            return Outcome(Cause.SNOOZED, error=reason, after=error.after)
+        case Snooze(after=float(seconds)):
+            return Outcome(Cause.SNOOZED, error=reason, after=seconds)
         case Cancel():
             return Outcome(Cause.CANCELLED, error=reason, reason=reason)
         case Fail():
             return Outcome(Cause.FAIL, error=reason, reason=reason)
     trace = safe_traceback(error)
-    after = error.after if isinstance(error, Retry) else None
+    after = getattr(error, "after", None) if isinstance(error, Retry) else None
     return Outcome(Cause.ERROR, error=trace, after=after, fatal=job_type.is_fatal(Cause.ERROR, error))
 
 
@@ -155,6 +172,5 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
-            # Closed, full or broken by the handler: what it printed is lost, the job is not.
+        except BaseException:  # noqa: BLE001 - whatever the handler left there: what it printed is lost, the job is not
             continue

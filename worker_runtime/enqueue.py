@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqljobs.schema import cancel as cancelling
@@ -15,6 +15,7 @@ from sqljobs.schema.job_info import JobInfo
 from sqljobs.schema.jobs_read import read_jobs
 from sqljobs.schema.payloads import from_json
 from sqljobs.schema.specs import JobSpec
+from sqljobs.schema.values import check_ids
 from sqljobs.worker_runtime.arguments import bind_arguments
 from sqljobs.worker_runtime.registry import defaults_of, lookup
 
@@ -58,7 +59,7 @@ def check_args(job_type: str, text: JsonText | None) -> None:
 def get_job(session: Caller, job_id: int, /) -> JobInfo:
     """All that the rows say of one job, as `show --json`. Raises `UnknownJob`."""
     with callers_transaction("get_job", session) as tx:
-        return read_jobs(tx, [job_id])[0]
+        return read_jobs(tx, check_ids([job_id]))[0]
 
 
 def cancel(session: Caller, /, *ids: int, now: bool = False) -> list[int]:
@@ -66,7 +67,7 @@ def cancel(session: Caller, /, *ids: int, now: bool = False) -> list[int]:
 
     A claimed job is killed by its supervisor within a heartbeat. Raises `UnknownJob` and `Refused`."""
     with callers_transaction("cancel", session) as tx:
-        return cancelling.cancel(tx, _checked(ids), now=now)
+        return cancelling.cancel(tx, check_ids(ids), now=now)
 
 
 def retry(session: Caller, /, *ids: int, dry_run: bool = False) -> list[int]:
@@ -74,11 +75,4 @@ def retry(session: Caller, /, *ids: int, dry_run: bool = False) -> list[int]:
 
     Raises `UnknownJob` and `Refused`."""
     with callers_transaction("retry", session) as tx:
-        return retrying.retry(tx, _checked(ids), dry_run=dry_run)
-
-
-def _checked(ids: Sequence[int]) -> Sequence[int]:
-    for job_id in ids:
-        if isinstance(job_id, bool) or not isinstance(job_id, int):
-            raise InvalidJob(f"a job id is a whole number, not {type(job_id).__name__}: pass ids one by one")
-    return ids
+        return retrying.retry(tx, check_ids(ids), dry_run=dry_run)

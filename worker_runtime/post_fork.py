@@ -49,6 +49,16 @@ def settle_in(*, parent_pid: int, keep_fds: Iterable[int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
+def silence_signals() -> None:
+    """The handler is done: no handler of signals, or timer, that it installed may disturb what follows. SIGKILL may."""
+    while True:
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            return
+        except BaseException:  # noqa: BLE001 - raised by such a handler, for a signal that had come already
+            continue
+
+
 def known_engines() -> list[Engine]:
     """All SQLAlchemy engines alive in this process, asynchronous ones by their inner engine.
 

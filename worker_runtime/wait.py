@@ -14,6 +14,7 @@ from sqljobs.schema.job_info import JobInfo
 from sqljobs.schema.jobs_read import read_jobs, read_states
 from sqljobs.schema.states import FINAL
 from sqljobs.schema.transactions import Database
+from sqljobs.schema.values import check_ids
 
 SHORTEST, LONGEST = 0.05, 1.0
 
@@ -26,9 +27,10 @@ def wait(engine: Engine, *ids: int, timeout: float | str | timedelta | None = No
     if not isinstance(engine, Engine):
         raise TypeError(f"wait needs a SQLAlchemy Engine, not {type(engine).__name__}: it opens connections of its own")
     database = Database.of(engine)
+    wanted = check_ids(ids)
     seconds = None if timeout is None else parse_duration(timeout, what="timeout")
-    wait_for_end(database, ids, seconds)
-    return database.read("wait", lambda tx: read_jobs(tx, ids))
+    wait_for_end(database, wanted, seconds)
+    return database.read("wait", lambda tx: read_jobs(tx, wanted))
 
 
 def wait_for_end(database: Database, ids: Sequence[int], timeout: float | None) -> None:

@@ -21,7 +21,8 @@ OLDEST_MARIADB = (10, 6)
 DUPLICATE_ENTRY = 1062
 MISSING_TABLE = frozenset({1146, 1049})  # table, or the database that configure(schema=) named
 
-_RETRY = frozenset({1205, 1213, 1020, 3572})  # lock wait timeout, deadlock, record changed, NOWAIT
+# Lock wait timeout, deadlock, record changed, NOWAIT, statement killed or over the server's time limit for statements.
+_RETRY = frozenset({1205, 1213, 1020, 3572, 1317, 1969, 3024})
 _DISCONNECTED = frozenset({1040, 1053, 1152, 1159, 1161, 1203, 1290, 1836, 2002, 2003, 2006, 2013, 2055, 4031})
 
 

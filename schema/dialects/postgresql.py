@@ -25,7 +25,8 @@ _BEGIN = text(
     " set_config('statement_timeout', :statement, true),"
     " set_config('idle_in_transaction_session_timeout', :idle, true), clock_timestamp()"
 )
-_RETRY = frozenset({"40001", "40P01", "55P03"})  # serialization failure, deadlock, lock timeout
+# Serialization failure, deadlock, lock timeout, statement cancelled (by an administrator, or after STATEMENT_SECONDS).
+_RETRY = frozenset({"40001", "40P01", "55P03", "57014"})
 _DISCONNECTED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25006", "53300"})
 
 

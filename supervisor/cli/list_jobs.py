@@ -29,7 +29,7 @@ COLUMNS = (
 
 @click.command("list")
 @selection_options
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 1_000_000_000), default=50, show_default=True, help="At most so many.")
 @click.option("--ids", "only_ids", is_flag=True, help="Print ids alone, one a line.")
 @common_options
 @pass_call

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 import click
@@ -35,6 +37,8 @@ def run(call: Call, /, handlers: tuple[str, ...], more_handlers: tuple[str, ...]
     """Run jobs: claim, start each in a process of its own, see it to its end.
 
     SIGTERM and Ctrl-C let running jobs end for --grace; a second one hurries."""
+    # Nothing is claimed yet: until the supervisor catches signals itself, the asked-for end is at once, and a good one.
+    signal.signal(signal.SIGTERM, _leave)
     if more_handlers and not handlers:
         raise InvalidJob(f"write --handlers before {more_handlers[0]!r}: sqljobs run --handlers {more_handlers[0]}")
     config = call.config()
@@ -53,6 +57,10 @@ def run(call: Call, /, handlers: tuple[str, ...], more_handlers: tuple[str, ...]
     if supervisor.settings.until_idle and code == 0:
         supervisor_log(supervisor.settings.name).unbind("supervisor").info(_summary(supervisor.endings))
     return code
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)
 
 
 def _summary(endings: Mapping[str, int]) -> str:

@@ -61,7 +61,7 @@ def _of_edges(row: Any, edges: list[Any], rows: dict[int, Any], settled: bool) -
             edge_of(e.kind, rows[e.depends_on_id].state, rows[e.depends_on_id].reason) is Edge.BROKEN for e in edges
         ):
             broken.append(f"{row.id}: cancelled for a dependency, and all of them may still be met")
-        if root.state not in (State.FAILED, State.CANCELLED) or root.reason == "dependency":
+        if root.state == State.DONE or root.reason == "dependency":  # open: it has been retried since
             broken.append(f"{row.id}: blames {root.id}, which is {root.state} because of {root.reason}")
     return broken
 

@@ -14,13 +14,13 @@ from sqljobs.schema.claim import claim, settle_claim
 from sqljobs.schema.dialects.sqlite import SQLite
 from sqljobs.schema.engine import create_engine
 from sqljobs.schema.errors import DatabaseUnavailable
-from sqljobs.schema.finalize import finalize, settle_finalize
+from sqljobs.schema.finalize import finalize, settle_finalize, settle_start, start
 from sqljobs.schema.steps import set_hook
 from sqljobs.schema.transactions import CommitUnknown, Database, Transaction
 from tests.schema.actors import Stage
 from tests.schema.audit import audit
 from tests.schema.locks import waits_for_lock
-from tests.schema.playing import ALICE, DONE, NO_DELAY, no_options, put, row, set_off, states, tries
+from tests.schema.playing import ALICE, DONE, NO_DELAY, lease, no_options, put, row, set_off, states, tries
 from tests.schema.proxy import Loss, Proxy
 from tests.waiting import wait_until
 
@@ -76,7 +76,7 @@ def finalize_counted(database: Database, fence: Any, runs: list[str], reconnect_
         runs.append("settle")
         return settle_finalize(tx, fence)
 
-    return database.transaction("finalize", work, settle=settle, reconnect_for=reconnect_for)
+    return bool(database.transaction("finalize", work, settle=settle, reconnect_for=reconnect_for))
 
 
 @carried_out
@@ -89,6 +89,16 @@ def test_finalize(database: Database, loss: Loss) -> None:
     assert runs == ["work", "settle", *(["work"] if loss is Loss.REQUEST else [])]
     assert states(database, [one.job_id, dependent]) == ["done", "ready"]
     assert database.read("audit", audit) == []
+
+
+@carried_out
+def test_start(database: Database, loss: Loss) -> None:
+    (one,) = lease(database, put(database))
+    with losing(database, {"start.commit": [loss]}) as broken:
+        assert broken.transaction(
+            "start", lambda tx: start(tx, one.fence, pid=7), settle=lambda tx: settle_start(tx, one.fence)
+        )
+    assert (row(database, one.job_id).state, tries(database, one.job_id)[0].pid) == ("running", 7)
 
 
 @carried_out

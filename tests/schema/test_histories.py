@@ -56,7 +56,7 @@ class History:
         for deps, delayed, key in described:
             known: list[int | JobSpec] = [*self.ids, *specs]
             after = [known[n % len(known)] for n in deps] if known else []
-            options = {"after": after, "run_after": "1h" if delayed else None, "key": key}
+            options: dict[str, Any] = {"after": after, "run_after": "1h" if delayed else None, "key": key}
             specs.append(JobSpec("t", **options, key_for="ever" if key == "l" else "open"))
         made = enqueue_many(self.tx, specs, no_options, lambda _type, _args: None)
         self.ids += [one.id for one in made if one.created]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,15 +12,15 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqljobs.schema import transactions
 from sqljobs.schema.engine import create_engine
 from sqljobs.schema.errors import DatabaseUnavailable, NotInitialised
-from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.steps import set_hook
 from sqljobs.schema.tables import jobs
-from sqljobs.schema.transactions import CommitUnknown, Database, Transaction
+from sqljobs.schema.transactions import Database, Transaction
 from tests.schema.actors import Stage
 from tests.schema.audit import audit
-from tests.schema.playing import end_settled, lease, put, row, set_off, states
+from tests.schema.playing import end_settled, lease, put, row, set_off, states, tries
 from tests.schema.proxy import Proxy
 from tests.schema.test_finalize import everything
+from tests.waiting import wait_until
 
 servers = pytest.mark.databases("postgresql", "mariadb", "mysql")
 
@@ -42,17 +43,10 @@ def hooked(hook: Callable[[str], None]) -> Iterator[None]:
         set_hook(former)
 
 
-def session_id(tx: Transaction) -> int:
-    query = "SELECT pg_backend_pid()" if tx.dialect.name == "postgresql" else "SELECT connection_id()"
-    return int(tx.conn.execute(text(query)).scalar_one())
-
-
-def kill(database: Database, session: int) -> None:
-    """End a session as an administrator would."""
-    query = f"SELECT pg_terminate_backend({session})" if database.dialect.name == "postgresql" else f"KILL {session}"
-    with database.connection() as conn:
-        conn.execute(text(query))
-        conn.commit()
+SESSIONS_POSTGRESQL = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+SESSIONS_MYSQL = "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
+SLEEPING_POSTGRESQL = f"{SESSIONS_POSTGRESQL} AND query LIKE '%pg_sleep%' AND state = 'active'"
+SLEEPING_MYSQL = f"{SESSIONS_MYSQL} AND info LIKE '%SLEEP(30)%'"
 
 
 @servers
@@ -172,29 +166,26 @@ def test_errors_of_the_server_by_their_kind(database: Database, retried: bool) -
 @servers
 def test_cancelled_statement_is_run_again(database: Database, stage: Stage) -> None:
     """As `pg_cancel_backend`, `KILL QUERY` and a server's own time limit for statements do it."""
+    postgresql = database.dialect.name == "postgresql"
     job_id = put(database)
-    sessions: list[int] = []
+    runs: list[int] = []
 
     def work(tx: Transaction) -> None:
-        sessions.append(session_id(tx))
-        if len(sessions) == 1:
-            sleep = (
-                "SELECT pg_sleep(30)" if tx.dialect.name == "postgresql" else "SELECT SLEEP(30) FROM jobs FOR UPDATE"
-            )
-            tx.step("sleep")
-            tx.conn.execute(text(sleep))
+        runs.append(1)
+        if len(runs) == 1:
+            tx.conn.execute(text("SELECT pg_sleep(30)" if postgresql else "SELECT SLEEP(30) FROM jobs FOR UPDATE"))
         bump(tx, job_id)
 
     actor = stage.actor(lambda: database.transaction("x", work))
-    actor.until("x.sleep")
-    actor.go()
-    query = {"postgresql": "SELECT pg_cancel_backend({})"}.get(database.dialect.name, "KILL QUERY {}")
-    while not actor.has_ended:
-        with database.connection() as conn:
-            conn.execute(text(query.format(sessions[0])))
-            conn.commit()
+    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
+    with administrator.connect() as conn:
+        find = text(SLEEPING_POSTGRESQL if postgresql else SLEEPING_MYSQL)
+        actor.go()
+        session = wait_until(lambda: conn.execute(find).scalar(), what="the statement to be under way")
+        conn.execute(text(f"SELECT pg_cancel_backend({session})" if postgresql else f"KILL QUERY {session}"))
     actor.finish()
-    assert len(sessions) == 2
+    administrator.dispose()
+    assert len(runs) == 2
     assert weights(database, job_id) == [2]
 
 
@@ -247,64 +238,45 @@ STEPS_OF_A_FINALIZE = (
 @servers
 @pytest.mark.parametrize("reconnect_for", [30.0, 0.0])
 def test_session_killed_at_each_step_of_a_finalize(database: Database, reconnect_for: float) -> None:
-    """Written once, or not at all and said so: never half."""
-    (one,) = set_off(database, put(database))
-    dependent = put(database, after=[one.job_id])
-    before = everything(database)
+    """Written once, or not at all and said so: never half. At the COMMIT reading tells, whoever waits or not."""
+    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
     for step in STEPS_OF_A_FINALIZE:
-        passed: list[str] = []
-        with Killer(database, f"finalize.{step}", passed):
-            if reconnect_for:
-                assert end_settled(database, one.fence, Outcome(Cause.INTERRUPTED, deploy=True), reconnect_for=30)
+        (one,) = set_off(database, put(database))
+        dependent = put(database, after=[one.job_id])
+        before = everything(database)
+        killer = Killer(administrator, f"finalize.{step}")
+        with hooked(killer.on_step):
+            if reconnect_for or step == "commit":
+                assert end_settled(database, one.fence, reconnect_for=reconnect_for)
             else:
-                with pytest.raises((DatabaseUnavailable, CommitUnknown)):
+                with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
                     end_settled(database, one.fence)
-        assert step == "begin" or passed.count(f"finalize.{step}") >= 1
-        assert database.read("audit", audit) == []
-        if not reconnect_for:
-            assert everything(database) == before
-        else:
-            (one,) = set_off(database, one.job_id)
-    assert end_settled(database, one.fence)
-    assert states(database, [one.job_id, dependent]) == ["done", "ready"]
+                assert everything(database) == before
+                assert end_settled(database, one.fence)
+        assert killer.killed
+        assert states(database, [one.job_id, dependent]) == ["done", "ready"]
+        assert len(tries(database, one.job_id)) == 1
     assert database.read("audit", audit) == []
+    administrator.dispose()
 
 
 class Killer:
-    """Kills the session of the transaction that is about to take `step`, once."""
+    """Kills all sessions in the database when one of our transactions is about to take `step`, once."""
 
-    def __init__(self, database: Database, step: str, passed: list[str]) -> None:
-        self._database = database
+    def __init__(self, administrator: Engine, step: str) -> None:
+        self._administrator = administrator
         self._step = step
-        self._passed = passed
-        self._begins: Callable[..., Any] = database.dialect.begin
-        self._session: int | None = None
+        self.killed = False
 
-    def __enter__(self) -> None:
-        self._former = set_hook(self._on_step)
-
-    def __exit__(self, *_: Any) -> None:
-        set_hook(self._former)
-
-    def _on_step(self, step: str) -> None:
-        self._passed.append(step)
-        if step == self._step and self._passed.count(step) == 1:
-            set_hook(None)
-            for session in sessions_of(self._database):
-                kill(self._database, session)
-            set_hook(self._on_step)
-
-
-def sessions_of(database: Database) -> list[int]:
-    """All sessions in this database but the one that asks."""
-    with database.connection() as conn:
-        if database.dialect.name == "postgresql":
-            query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        else:
-            query = "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
-        found = list(conn.execute(text(query)).scalars())
-        conn.commit()
-        return found
+    def on_step(self, step: str) -> None:
+        """For the hook of steps."""
+        if step != self._step or self.killed:
+            return
+        self.killed = True
+        postgresql = self._administrator.dialect.name == "postgresql"
+        with self._administrator.connect() as conn:
+            for session in conn.execute(text(SESSIONS_POSTGRESQL if postgresql else SESSIONS_MYSQL)).scalars().all():
+                conn.execute(text(f"SELECT pg_terminate_backend({session})" if postgresql else f"KILL {session}"))
 
 
 class Clock:
@@ -322,11 +294,11 @@ class Clock:
         self.now += seconds
 
 
-def test_long_outage(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_outage(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server stays away for hours: tried again and again, at most once a second on average, and then given up."""
     clock = Clock()
     monkeypatch.setattr(transactions, "time", clock)
-    url = {"sqlite": "sqlite:////nowhere/at/all.db"}.get(server.kind, f"{server.kind}://x@127.0.0.1:1/x")
+    url = f"sqlite:///{tmp_path}" if server.kind == "sqlite" else f"{server.kind}://x@127.0.0.1:1/x"
     engine = create_engine(url)
     database = Database.of(engine)
     with pytest.raises(DatabaseUnavailable, match="the database cannot be reached: ") as raised:
