@@ -74,7 +74,7 @@ class Proxy:
     asked = False
 
     @property  # type: ignore[misc]
-    def __class__(self) -> type:
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
         Proxy.asked = True
         return Engine
 

@@ -36,7 +36,7 @@ class HostileToAll(BaseException):
     __repr__ = __str__
 
     @property  # type: ignore[misc]  # the point of it
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         raise ZeroDivisionError
 
     @property

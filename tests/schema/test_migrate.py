@@ -156,6 +156,7 @@ def test_init_that_was_killed_after_any_statement_is_finished_by_the_next(
 ) -> None:
     database = Database.of(empty_engine)
     keeps_parts = empty_engine.dialect.name in ("mysql", "mariadb")
+    number = 0
     for number in range(0, 100, 1 if keeps_parts else 6):
         listener = _die_after(number)
         event.listen(empty_engine, "before_cursor_execute", listener)
