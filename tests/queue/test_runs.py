@@ -19,7 +19,7 @@ def attempts(queue: Queue) -> list[tuple[int, int, int, str]]:
 
 
 def test_two_supervisors_start_each_job_once(queue: Queue, supervisors: Supervisors) -> None:
-    count = full_size(120, 1000)
+    count = full_size(40, 1000)
     specs = [sqljobs.JobSpec("quick", {"side": str(queue.side)}, group=f"g{n % 7}") for n in range(count)]
     ids = queue.enqueue_many(specs)
     supervisors.run_until_idle(count=2)
@@ -33,7 +33,7 @@ def test_two_supervisors_start_each_job_once(queue: Queue, supervisors: Supervis
 def test_no_job_starts_before_all_that_it_names_are_done(queue: Queue, supervisors: Supervisors) -> None:
     rng = random.Random(20261129)
     specs: list[sqljobs.JobSpec] = []
-    for _ in range(full_size(60, 300)):
+    for _ in range(full_size(30, 300)):
         after = rng.sample(specs, min(len(specs), rng.choice([0, 1, 1, 2, 3, 8])))
         specs.append(sqljobs.JobSpec("after_all", {"side": str(queue.side)}, after=after))
     shuffled = rng.sample(specs, len(specs))
@@ -104,10 +104,10 @@ def test_what_does_not_run_is_refused_and_late_jobs_are_left(queue: Queue, super
     assert [queue.job(job_id).state for job_id in (unknown, later, soon)] == ["ready", "scheduled", "done"]
 
 
-@pytest.mark.databases("sqlite", "postgresql")
+@pytest.mark.databases("postgresql")
 def test_groups_share_the_starts_by_weight(queue: Queue, supervisors: Supervisors) -> None:
     """Weights 1, 2, 5 on 3 slots, always backlogged: the share of the first starts is within 10 % of the weights'."""
-    counted = full_size(160, 400)
+    counted = full_size(120, 400)
     specs = [
         sqljobs.JobSpec("quick", {"side": str(queue.side)}, group=group, weight=weight)
         for group, weight in (("one", 1), ("two", 2), ("five", 5))

@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 @pytest.mark.databases("sqlite")
 def test_eight_finalizers_four_enqueuers_and_the_claim_loops(queue: Queue, supervisors: Supervisors) -> None:
-    seconds = full_size(8, 120)
+    seconds = full_size(5, 120)
     started = [supervisors.start(slots=4) for _ in range(2)]
     program = str(Path(__file__).with_name("sqlite_enqueuer.py"))
     enqueuers = [
