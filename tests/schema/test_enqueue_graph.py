@@ -73,9 +73,8 @@ def test_upstream_in_every_state(database: Database, state: str) -> None:
         for one in (job, below):
             assert (one.reason, one.reason_job_id, one.ended_at) == ("dependency", root, one.created_at)
             assert str(root) in one.reason_text
-    assert [(edge.satisfied, edge.checked) for edge in edges(database, ids[1])] == [
-        (state == "done", state not in ("ready", "running"))
-    ]
+    # A bad end may be taken back by a retry that commits meanwhile: it is looked at once more.
+    assert [(edge.satisfied, edge.checked) for edge in edges(database, ids[1])] == [(state == "done",) * 2]
 
 
 def test_scheduled_comes_after_blocked(database: Database) -> None:

@@ -217,11 +217,25 @@ def test_backoff_beyond_what_a_calendar_holds(database: Database) -> None:
 
 
 def test_sixth_interruption_in_a_row_is_an_error(database: Database) -> None:
-    job_id = put(database, max_attempts=2)
-    for number in range(7):
-        run(database, job_id, Outcome(Cause.INTERRUPTED, deploy=number == 2))
+    """Of those that never came to the handler; a deploy is always an interruption."""
+    job_id = put(database, max_attempts=3)
+
+    def interrupt(*, reached: bool = False, deploy: bool = False) -> None:
+        (one,) = set_off(database, job_id) if reached else lease(database, job_id)
+        assert end(database, one.fence, Outcome(Cause.INTERRUPTED, deploy=deploy)) is not None
         make_ready(database)
-    assert [one.cause for one in tries(database, job_id)] == [*["interrupted"] * 5, "error", "interrupted"]
+
+    for _ in range(6):
+        interrupt()
+    causes = [*["interrupted"] * 5, "error"]
+    assert [one.cause for one in tries(database, job_id)] == causes
+    for _ in range(5):
+        interrupt()
+    interrupt(reached=True, deploy=True)
+    for _ in range(5):
+        interrupt()
+    interrupt(deploy=True)
+    assert [one.cause for one in tries(database, job_id)] == [*causes, *["interrupted"] * 12]
     assert row(database, job_id).state == "ready"
 
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -233,9 +234,9 @@ def test_mariadb_behind_a_mysql_url(db_url: str, made_by_models: list[str]) -> N
     engine.dispose()
 
 
-def test_unreachable_database_is_one_line(server: Any) -> None:
+def test_unreachable_database_is_one_line(server: Any, tmp_path: Path) -> None:
     url = {
-        "sqlite": "sqlite:////nowhere/at/all.db",
+        "sqlite": f"sqlite:///{tmp_path}",
         "postgresql": "postgresql://x@127.0.0.1:1/x",
         "mysql": "mysql://x@127.0.0.1:1/x",
         "mariadb": "mariadb://x@127.0.0.1:1/x",
