@@ -48,7 +48,7 @@ def _load(item: Handlers, app_dir: Path) -> ModuleType:
         if text.endswith(".py") or os.sep in text:
             return _load_file(Path(text))
         if not all(part.isidentifier() for part in text.split(".")):
-            raise BadHandlers(f"{text!r} is neither a module's name nor a .py file")
+            raise BadHandlers(f"handlers {text!r} is neither a module's name nor a .py file")
         _put_first_on_path(app_dir)
         return importlib.import_module(text)
     except BadHandlers:

@@ -187,7 +187,9 @@ def provided_by(modules: Iterable[ModuleType]) -> dict[str, JobType]:
 
 
 def _reachable(modules: Iterable[ModuleType]) -> list[str]:
-    """Names of these modules, of those in their namespaces, and of those that define functions found there."""
+    """Names of these modules, of those in their namespaces, and of those that define functions found there.
+
+    Every handlers module imports sqljobs: what lies below that (the demo's job types) is not of its providing."""
     pending = list(modules)
     seen: dict[str, None] = {}
     while pending:
@@ -196,7 +198,7 @@ def _reachable(modules: Iterable[ModuleType]) -> list[str]:
             continue
         seen[module.__name__] = None
         for value in list(vars(module).values()):
-            if isinstance(value, ModuleType):
+            if isinstance(value, ModuleType) and value.__name__.partition(".")[0] != "sqljobs":
                 pending.append(value)
             elif isinstance(value, FunctionType) and value.__module__ in _by_module:
                 owner = sys.modules.get(value.__module__)

@@ -82,7 +82,9 @@ def test_refusals(cli: Cli) -> None:
     assert "SQLite has no schemas" in cli.refused(4, "init", "--schema", "x")
     assert "SQLite has no schemas" in cli.refused(4, "init", "--sql", "--schema", "x")
     assert "mssql is not supported" in cli.refused(4, "init", "--sql", "--url", "mssql://h/d")
-    assert "unable to open database file" in cli.refused(4, "init", "--url", "sqlite:////nonexistent/x.db")
+    assert "there is no folder /nonexistent: make it first" in cli.refused(
+        4, "init", "--url", "sqlite:////nonexistent/x.db"
+    )
 
 
 @pytest.mark.usefixtures("folder")
