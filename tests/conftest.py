@@ -1,5 +1,7 @@
 """What all tests share: real database servers (tests/servers). Nothing else belongs here."""
 
+import signal
+
 from tests.servers.fixtures import (
     db_url,
     pytest_addoption,
@@ -17,3 +19,7 @@ __all__ = [
     "pytest_terminal_summary",
     "server",
 ]
+
+# A shell that runs us in the background has SIGINT ignored, and every process that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
