@@ -34,17 +34,21 @@ def callers_transaction(name: str, caller: Caller) -> Iterator[Transaction]:
     try:
         yield Transaction(name, conn, dialect, dialect.now(conn))
     except SQLAlchemyError as error:
-        if own:
-            conn.exec_driver_sql("ROLLBACK")
+        _roll_back(conn, own)
         if dialect.missing_table(error):
             raise tables_missing(configured_schema()) from None
         raise
     except BaseException:
-        if own:
-            conn.exec_driver_sql("ROLLBACK")
+        _roll_back(conn, own)
         raise
     if own:
         conn.exec_driver_sql("COMMIT")
+
+
+def _roll_back(conn: Connection, own: bool) -> None:
+    # A session that is gone has rolled back by itself, and a ROLLBACK to it would hide what happened.
+    if own and not conn.invalidated:
+        conn.exec_driver_sql("ROLLBACK")
 
 
 def _connection(name: str, caller: object) -> Connection:
