@@ -35,7 +35,7 @@ def test_eight_finalizers_four_enqueuers_and_the_claim_loops(queue: Queue, super
         with queue.engine.connect() as conn:
             return int(conn.execute(text("SELECT count(*) FROM jobs WHERE ended_at IS NULL")).scalar_one())
 
-    wait_until(lambda: still_open() == 0, what="the queue to drain", timeout=full_size(150, 250), interval=0.5)
+    wait_until(lambda: still_open() == 0, what="the queue to drain", timeout=full_size(150, 900), interval=0.5)
     for process in started:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0

@@ -55,14 +55,10 @@ def _of_edges(row: Any, edges: list[Any], rows: dict[int, Any], settled: bool) -
             broken.append(f"{row.id}: not satisfied by {upstream.id}, which is {upstream.state}")
         if edge.checked and standing is Edge.BROKEN and row.state != State.CANCELLED:
             broken.append(f"{row.id}: {row.state} though {upstream.id} is {upstream.state}")
-    if row.reason == "dependency":
-        root = rows[row.reason_job_id]
-        if not any(
-            edge_of(e.kind, rows[e.depends_on_id].state, rows[e.depends_on_id].reason) is Edge.BROKEN for e in edges
-        ):
-            broken.append(f"{row.id}: cancelled for a dependency, and all of them may still be met")
-        if root.state == State.DONE or root.reason == "dependency":  # open: it has been retried since
-            broken.append(f"{row.id}: blames {root.id}, which is {root.state} because of {root.reason}")
+    standings = [edge_of(e.kind, rows[e.depends_on_id].state, rows[e.depends_on_id].reason) for e in edges]
+    # A key that another had taken at the retry keeps a job from being reopened.
+    if row.reason == "dependency" and row.key is None and Edge.BROKEN not in standings:
+        broken.append(f"{row.id}: cancelled for a dependency, and all of them may still be met")
     return broken
 
 

@@ -14,28 +14,29 @@ from tests.servers import Server
 
 
 @pytest.fixture(scope="session")
-def shared_url(server: Server) -> Iterator[str]:
-    """One database with our tables for the whole session, since making the tables costs more than most tests."""
+def shared_engine(server: Server) -> Iterator[Engine]:
+    """One database with our tables for the whole session, since making the tables costs more than most tests; and one
+    engine, which remembers the statements that it has compiled."""
     server.start()
     url = server.new_database()
     engine = create_engine(url)
     initialise(Database.of(engine))
+    yield engine
     engine.dispose()
-    yield url
     server.start()
     server.drop_database(url)
 
 
 @pytest.fixture
-def engine(server: Server, shared_url: str) -> Iterator[Engine]:
-    """An engine on a database whose tables are ours and empty."""
-    server.start()
-    engine = create_engine(shared_url)
-    with engine.begin() as conn:
+def engine(server: Server, shared_engine: Engine) -> Iterator[Engine]:
+    """An engine on a database whose tables are ours and empty; its connections are this test's own."""
+    if server.pid is None:  # asking it whether it answers costs as much as a test
+        server.start()
+    with shared_engine.begin() as conn:
         for table in Model.metadata.sorted_tables:
             conn.execute(delete(table))
-    yield engine
-    engine.dispose()
+    yield shared_engine
+    shared_engine.dispose()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from sqljobs.schema.cancel import cancel
 from sqljobs.schema.columns import JsonText
 from sqljobs.schema.finalize import start
 from sqljobs.schema.moves import Fence
-from sqljobs.schema.outcomes import Backoff, Cause, Outcome
+from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.tables import job_attempts, job_deps, jobs
 from sqljobs.schema.transactions import Database
 from tests.schema.playing import DONE, end, end_settled, lease, put, row, run, set_off, states, tries
@@ -41,51 +41,52 @@ def test_every_cause_is_covered() -> None:
     assert set(FOLLOWS) == set(Cause)
 
 
-@pytest.mark.parametrize("cause", list(Cause))
-def test_what_follows(database: Database, cause: Cause) -> None:
-    """`first` ends in its first attempt, `last` in the last that it has."""
-    first, last = (put(database, key=key, max_attempts=2) for key in ("first", "last"))
-    run(database, last, Outcome(Cause.ERROR))
-    make_ready(database)
+def test_what_follows(database: Database) -> None:
+    """For each cause, one job ends in its first attempt and one in the last that it has."""
+    for cause in Cause:
+        first, last = (put(database, key=f"{cause} {which}", max_attempts=2) for which in ("first", "last"))
+        run(database, last, Outcome(Cause.ERROR))
+        make_ready(database)
+        end_and_look(database, first, cause, attempt=1, state=FOLLOWS[cause][0])
+        end_and_look(database, last, cause, attempt=2, state=FOLLOWS[cause][1])
+
+
+def end_and_look(database: Database, job_id: int, cause: Cause, *, attempt: int, state: str) -> None:
+    """One attempt that ends by `cause`, and all that must be written then."""
     outcome = Outcome(cause, error=f"why {cause}", after=60.0 if cause is Cause.SNOOZED else None)
-    for job_id, attempt, state in ((first, 1, FOLLOWS[cause][0]), (last, 2, FOLLOWS[cause][1])):
-        (one,) = set_off(database, job_id)
-        decision = end(database, one.fence, outcome)
-        assert decision is not None
-        assert (decision.cause, decision.state) == (cause, state)
-        job = row(database, job_id)
-        assert (job.state, job.attempt) == (state, attempt)
-        assert job.max_attempts == FOLLOWS[cause][2]
-        assert job.first_max_attempts == 2
-        assert (job.in_flight, job.lease_owner, job.lease_expires, job.heartbeat_at) == (False, None, None, None)
-        assert (job.ended_at is not None) is (state in FINAL)
-        assert job.key_slot == (None if state in FINAL else job.key)
-        written = tries(database, job_id)[-1]
-        assert (written.attempt, written.cause, written.error) == (attempt, cause, f"why {cause}")
-        assert written.ended_at == job.updated_at
-        assert written.started_at is not None
-        assert written.pid == 1
-        if state == "scheduled":
-            assert job.run_after == written.ended_at + timedelta(seconds=60.0 if cause is Cause.SNOOZED else 0.0)
+    (one,) = set_off(database, job_id)
+    decision = end(database, one.fence, outcome)
+    assert decision is not None
+    assert (decision.cause, decision.state) == (cause, state)
+    job = row(database, job_id)
+    assert (job.state, job.attempt, job.max_attempts) == (state, attempt, FOLLOWS[cause][2])
+    assert job.first_max_attempts == 2
+    assert (job.in_flight, job.lease_owner, job.lease_expires, job.heartbeat_at) == (False, None, None, None)
+    assert (job.ended_at is not None) is (state in FINAL)
+    assert job.key_slot == (None if state in FINAL else job.key)
+    written = tries(database, job_id)[-1]
+    assert (written.attempt, written.cause, written.error) == (attempt, cause, f"why {cause}")
+    assert written.ended_at == job.updated_at
+    assert written.started_at is not None
+    assert written.pid == 1
+    if state == "scheduled":
+        assert job.run_after == written.ended_at + timedelta(seconds=60.0 if cause is Cause.SNOOZED else 0.0)
 
 
-@pytest.mark.parametrize("cause", FROM_LEASED)
-def test_ends_that_come_before_the_handler_is_reached(database: Database, cause: Cause) -> None:
+def test_ends_that_come_before_the_handler_is_reached(database: Database) -> None:
+    for cause in FROM_LEASED:
+        (one,) = lease(database, put(database))
+        assert end(database, one.fence, Outcome(cause)) is not None, cause
+        assert row(database, one.job_id).state == FOLLOWS[cause][0], cause
+        assert tries(database, one.job_id)[0].started_at is None
+
+
+def test_ends_that_need_a_handler_change_nothing_before_it(database: Database) -> None:
     (one,) = lease(database, put(database))
-    assert end(database, one.fence, Outcome(cause)) is not None
-    assert row(database, one.job_id).state == FOLLOWS[cause][0]
-    assert tries(database, one.job_id)[0].started_at is None
-
-
-@pytest.mark.parametrize("cause", sorted(set(Cause) - set(FROM_LEASED)))
-def test_ends_that_need_a_handler_change_nothing_before_it(database: Database, cause: Cause) -> None:
-    (one,) = lease(database, put(database))
-    before = row(database, one.job_id)
-    if cause in (Cause.BAD_RESULT, Cause.FAIL):
-        assert end(database, one.fence, Outcome(cause)) is not None
-        return
-    assert end(database, one.fence, Outcome(cause)) is None
-    assert row(database, one.job_id) == before
+    before = everything(database)
+    for cause in (Cause.DONE, Cause.SNOOZED):
+        assert end(database, one.fence, Outcome(cause)) is None
+    assert everything(database) == before
 
 
 @pytest.mark.parametrize(
@@ -122,15 +123,15 @@ def test_reasons(database: Database) -> None:
     assert found[2:] == [("cancelled", "not wanted"), ("cancelled", "cancelled by an operator")]
 
 
-@pytest.mark.parametrize("cause", list(Cause))
-def test_after_a_cancel_request_every_end_is_a_cancel(database: Database, cause: Cause) -> None:
-    (one,) = set_off(database, put(database, key="k"))
-    database.transaction("cancel", lambda tx: cancel(tx, [one.job_id]))
-    assert row(database, one.job_id).state == "running"
-    end(database, one.fence, Outcome(cause, result=JsonText("1") if cause is Cause.DONE else None))
-    job = row(database, one.job_id)
-    assert (job.state, job.reason, job.result, job.key_slot) == ("cancelled", "cancelled", None, None)
-    assert tries(database, one.job_id)[0].cause == "cancelled"
+def test_after_a_cancel_request_every_end_is_a_cancel(database: Database) -> None:
+    for cause in Cause:
+        (one,) = set_off(database, put(database, key=f"after {cause}"))
+        database.transaction("cancel", lambda tx, one=one: cancel(tx, [one.job_id]))  # type: ignore[misc]
+        assert row(database, one.job_id).state == "running"
+        end(database, one.fence, Outcome(cause, result=JsonText("1") if cause is Cause.DONE else None))
+        job = row(database, one.job_id)
+        assert (job.state, job.reason, job.result, job.key_slot) == ("cancelled", "cancelled", None, None), cause
+        assert tries(database, one.job_id)[0].cause == "cancelled"
 
 
 def test_stale_fences_change_no_row(database: Database) -> None:
@@ -161,6 +162,21 @@ def test_stale_fences_change_no_row(database: Database) -> None:
     assert states(database, [dependent_on, dependent]) == ["done", "ready"]
 
 
+def test_stale_fences_start_nothing(database: Database) -> None:
+    (current,) = lease(database, put(database))
+    before = everything(database)
+    for fence in (
+        Fence(current.job_id, current.attempt, "alice/2"),
+        Fence(current.job_id, current.attempt + 1, current.owner),
+        Fence(current.job_id, current.attempt - 1, current.owner),
+        Fence(current.job_id + 10**6, current.attempt, current.owner),
+    ):
+        assert not database.transaction("start", lambda tx, fence=fence: start(tx, fence, pid=2))  # type: ignore[misc]
+    assert everything(database) == before
+    for wanted in (True, False):  # the second time it is running already
+        assert database.transaction("start", lambda tx: start(tx, current.fence, pid=2)) is wanted
+
+
 def everything(database: Database) -> list[Any]:
     with database.engine.connect() as conn:
         return [
@@ -174,46 +190,6 @@ def test_two_ends_of_one_attempt(database: Database) -> None:
     assert end_settled(database, one.fence)
     assert not end_settled(database, one.fence, Outcome(Cause.ERROR))
     assert row(database, one.job_id).state == "done"
-
-
-def test_backoff_grows_with_used_up_attempts_alone(database: Database) -> None:
-    """Refunds do not count: after an interruption the second error waits as long as a second error does."""
-    job_id = put(database, max_attempts=9)
-    backoff = Backoff(first=100.0, cap=100_000.0)
-    waits = []
-    for cause in (Cause.ERROR, Cause.INTERRUPTED, Cause.ERROR, Cause.SNOOZED, Cause.ERROR):
-        (one,) = set_off(database, job_id)
-        decision = end(database, one.fence, Outcome(cause, deploy=True), backoff)
-        assert decision is not None
-        if cause is Cause.ERROR:
-            waits.append(decision.delay)
-        make_ready(database)
-    assert all(wait is not None and 0 <= wait <= 100.0 * 2**n for n, wait in enumerate(waits))
-    job = row(database, job_id)
-    assert (job.attempt, job.max_attempts) == (5, 11)
-
-
-def test_delay_asked_for_by_the_handler(database: Database) -> None:
-    job_id = put(database)
-    run(database, job_id, Outcome(Cause.ERROR, after=12.5))
-    job = row(database, job_id)
-    assert job.run_after - job.updated_at == timedelta(seconds=12.5)
-
-
-@pytest.mark.parametrize("cause", [Cause.ERROR, Cause.SNOOZED])
-@pytest.mark.parametrize("after", [1e12, 1e300])
-def test_delay_beyond_what_a_calendar_holds(database: Database, cause: Cause, after: float) -> None:
-    job_id = put(database)
-    run(database, job_id, Outcome(cause, after=after))
-    job = row(database, job_id)
-    assert job.state == "scheduled"
-    assert job.run_after.year > 2900
-
-
-def test_backoff_beyond_what_a_calendar_holds(database: Database) -> None:
-    (one,) = set_off(database, put(database))
-    assert end(database, one.fence, Outcome(Cause.ERROR), Backoff(1e15, 1e300)) is not None
-    assert row(database, one.job_id).state == "scheduled"
 
 
 def test_sixth_interruption_in_a_row_is_an_error(database: Database) -> None:

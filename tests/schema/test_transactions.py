@@ -1,9 +1,4 @@
-"""Our own transactions in trouble that is real: deadlocks, locks that stay, killed sessions, cancelled statements."""
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+"""Our own transactions in trouble that is real: deadlocks, locks that stay, cancelled statements, bad data."""
 
 import pytest
 from sqlalchemy import Engine, select, text, update
@@ -12,14 +7,11 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqljobs.schema import transactions
 from sqljobs.schema.engine import create_engine
 from sqljobs.schema.errors import DatabaseUnavailable, NotInitialised
-from sqljobs.schema.steps import set_hook
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database, Transaction
 from tests.schema.actors import Stage
-from tests.schema.audit import audit
-from tests.schema.playing import end_settled, lease, put, row, set_off, states, tries
-from tests.schema.proxy import Proxy
-from tests.schema.test_finalize import everything
+from tests.schema.playing import lease, put, row
+from tests.schema.sessions import SLEEPING_MYSQL, SLEEPING_POSTGRESQL
 from tests.waiting import wait_until
 
 servers = pytest.mark.databases("postgresql", "mariadb", "mysql")
@@ -32,21 +24,6 @@ def bump(tx: Transaction, job_id: int, step: str = "bump") -> None:
 
 def weights(database: Database, *ids: int) -> list[int]:
     return [row(database, job_id).weight for job_id in ids]
-
-
-@contextmanager
-def hooked(hook: Callable[[str], None]) -> Iterator[None]:
-    former = set_hook(hook)
-    try:
-        yield
-    finally:
-        set_hook(former)
-
-
-SESSIONS_POSTGRESQL = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-SESSIONS_MYSQL = "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
-SLEEPING_POSTGRESQL = f"{SESSIONS_POSTGRESQL} AND query LIKE '%pg_sleep%' AND state = 'active'"
-SLEEPING_MYSQL = f"{SESSIONS_MYSQL} AND info LIKE '%SLEEP(30)%'"
 
 
 @servers
@@ -227,109 +204,3 @@ def test_missing_tables(empty_engine: Engine) -> None:
         lease(database, 1)
     with pytest.raises(NotInitialised, match="run `sqljobs init`"):
         database.read("x", lambda tx: tx.execute("read", select(jobs.c.id)).all())
-
-
-STEPS_OF_A_FINALIZE = (
-    *("begin", "lock", "move_succeed", "attempt", "edges", "lock_dependents", "flip", "unmet", "dependents"),
-    *("move_unblock", "commit"),
-)
-
-
-@servers
-@pytest.mark.parametrize("reconnect_for", [30.0, 0.0])
-def test_session_killed_at_each_step_of_a_finalize(database: Database, reconnect_for: float) -> None:
-    """Written once, or not at all and said so: never half. At the COMMIT reading tells, whoever waits or not."""
-    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
-    for step in STEPS_OF_A_FINALIZE:
-        (one,) = set_off(database, put(database))
-        dependent = put(database, after=[one.job_id])
-        before = everything(database)
-        killer = Killer(administrator, f"finalize.{step}")
-        with hooked(killer.on_step):
-            if reconnect_for or step == "commit":
-                assert end_settled(database, one.fence, reconnect_for=reconnect_for)
-            else:
-                with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
-                    end_settled(database, one.fence)
-                assert everything(database) == before
-                assert end_settled(database, one.fence)
-        assert killer.killed
-        assert states(database, [one.job_id, dependent]) == ["done", "ready"]
-        assert len(tries(database, one.job_id)) == 1
-    assert database.read("audit", audit) == []
-    administrator.dispose()
-
-
-class Killer:
-    """Kills all sessions in the database when one of our transactions is about to take `step`, once."""
-
-    def __init__(self, administrator: Engine, step: str) -> None:
-        self._administrator = administrator
-        self._step = step
-        self.killed = False
-
-    def on_step(self, step: str) -> None:
-        """For the hook of steps."""
-        if step != self._step or self.killed:
-            return
-        self.killed = True
-        postgresql = self._administrator.dialect.name == "postgresql"
-        with self._administrator.connect() as conn:
-            for session in conn.execute(text(SESSIONS_POSTGRESQL if postgresql else SESSIONS_MYSQL)).scalars().all():
-                conn.execute(text(f"SELECT pg_terminate_backend({session})" if postgresql else f"KILL {session}"))
-
-
-class Clock:
-    """Time that passes when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.naps: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
-        self.now += seconds
-
-
-def test_long_outage(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server stays away for hours: tried again and again, at most once a second on average, and then given up."""
-    clock = Clock()
-    monkeypatch.setattr(transactions, "time", clock)
-    url = f"sqlite:///{tmp_path}" if server.kind == "sqlite" else f"{server.kind}://x@127.0.0.1:1/x"
-    engine = create_engine(url)
-    database = Database.of(engine)
-    with pytest.raises(DatabaseUnavailable, match="the database cannot be reached: ") as raised:
-        database.transaction("x", lambda _: None, reconnect_for=1000.0)
-    assert "\n" not in str(raised.value)
-    assert 1000 <= clock.now < 1002
-    assert len(clock.naps) > 1500
-    assert max(clock.naps) <= 1.0
-    with pytest.raises(DatabaseUnavailable):
-        database.read("x", lambda _: None)
-    engine.dispose()
-
-
-@servers
-def test_deadlock_after_a_long_outage_is_still_run_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "time", Clock())
-    job_id = put(database)
-    runs: list[int] = []
-
-    def work(tx: Transaction) -> None:
-        runs.append(1)
-        bump(tx, job_id)
-        if len(runs) <= 3:
-            with database.connection() as other:
-                other.execute(database.dialect.lock(select(jobs.c.id).where(jobs.c.id == holder))).all()
-                tx.conn.execute(text(f"SELECT id FROM jobs WHERE id = {holder} FOR UPDATE NOWAIT"))
-
-    holder = put(database)
-    with Proxy(database.engine.url) as proxy:
-        engine = create_engine(proxy.url)
-        proxy.refuse = 3 * transactions.RETRIES
-        Database.of(engine).transaction("x", work, reconnect_for=10_000.0)
-        engine.dispose()
-    assert weights(database, job_id) == [2]

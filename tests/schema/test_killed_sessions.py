@@ -1,0 +1,83 @@
+"""A session that ends in the middle of a transaction, at each of its steps: all of it is written, or nothing."""
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+import sqljobs
+from sqljobs.schema.claim import claim, settle_claim
+from sqljobs.schema.engine import create_engine
+from sqljobs.schema.errors import DatabaseUnavailable
+from sqljobs.schema.transactions import Database
+from tests.schema.audit import audit
+from tests.schema.playing import ALICE, count, end_settled, no_options, put, set_off, states, tries
+from tests.schema.sessions import Killer, hooked
+from tests.schema.test_finalize import everything
+
+pytestmark = pytest.mark.databases("postgresql", "mariadb", "mysql")
+
+STEPS_OF_A_FINALIZE = (
+    *("begin", "lock", "move_succeed", "attempt", "edges", "lock_dependents", "flip", "unmet", "dependents"),
+    *("move_unblock", "commit"),
+)
+
+
+@pytest.mark.parametrize("reconnect_for", [30.0, 0.0])
+def test_session_killed_at_each_step_of_a_finalize(database: Database, reconnect_for: float) -> None:
+    """Written once, or not at all and said so: never half. At the COMMIT reading tells, whoever waits or not."""
+    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
+    for step in STEPS_OF_A_FINALIZE:
+        (one,) = set_off(database, put(database))
+        dependent = put(database, after=[one.job_id])
+        before = everything(database)
+        killer = Killer(administrator, f"finalize.{step}")
+        with hooked(killer.on_step):
+            if reconnect_for or step == "commit":
+                assert end_settled(database, one.fence, reconnect_for=reconnect_for)
+            else:
+                with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
+                    end_settled(database, one.fence)
+                assert everything(database) == before
+                assert end_settled(database, one.fence)
+        assert killer.killed
+        assert states(database, [one.job_id, dependent]) == ["done", "ready"]
+        assert len(tries(database, one.job_id)) == 1
+    assert database.read("audit", audit) == []
+    administrator.dispose()
+
+
+def test_session_killed_at_each_step_of_a_claim(database: Database) -> None:
+    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
+    for step in ("begin", "lock", "move_claim", "attempts", "commit"):
+        ids = [put(database) for _ in range(3)]
+        killer = Killer(administrator, f"claim.{step}")
+        with hooked(killer.on_step):
+            leases = database.transaction(
+                "claim",
+                lambda tx, ids=ids: claim(tx, ALICE, ids, no_options),  # type: ignore[misc]
+                settle=lambda tx, ids=ids: settle_claim(tx, ALICE, ids),  # type: ignore[misc]
+                reconnect_for=30.0,
+            )
+        assert killer.killed
+        assert [one.job_id for one in leases] == ids
+    assert database.read("audit", audit) == []
+    administrator.dispose()
+
+
+@pytest.mark.parametrize("level", ["AUTOCOMMIT", "READ COMMITTED"])
+def test_session_of_a_caller_killed_within_a_call(database: Database, level: str) -> None:
+    """The caller hears what happened, and nothing of the call is left, on an AUTOCOMMIT connection neither."""
+    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
+    users = create_engine(database.engine.url, isolation_level=level)
+    killer = Killer(administrator, "enqueue_many.edges")
+    first = sqljobs.JobSpec("t")
+    with users.connect() as conn, hooked(killer.on_step):
+        with pytest.raises(OperationalError) as raised:
+            sqljobs.enqueue_many(conn, [first, sqljobs.JobSpec("t", after=[first])])
+        assert raised.value.connection_invalidated
+    with users.connect() as conn:
+        sqljobs.enqueue(conn, "t")
+        conn.commit()
+    database.engine.dispose()
+    assert count(database) == 1
+    users.dispose()
+    administrator.dispose()
