@@ -10,6 +10,7 @@ from sqlalchemy import URL, Connection, Engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
+from sqljobs.schema.dialects.contract import READ_COMMITTED
 from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
 from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
 
@@ -65,9 +66,9 @@ def create_engine(url: str | URL, **options: Any) -> Engine:
         package = EXTRAS.get(error.name or "", error.name)
         raise DatabaseUnavailable(f"the driver {error.name} is not installed: run pip install '{package}'") from None
     if parsed.get_driver_name() == "pymysql":
-        from sqljobs.schema.dialects import pymysql_tls
+        from sqljobs.schema.dialects import pymysql_connection
 
-        event.listen(engine, "do_connect", pymysql_tls.connect)
+        event.listen(engine, "do_connect", pymysql_connection.connect)
     if backend == "sqlite":
         event.listen(engine, "connect", _sqlite_connect)
         event.listen(engine, "begin", _sqlite_begin)
@@ -86,8 +87,26 @@ def _connect_arguments(url: URL) -> dict[str, Any]:
                 "prepare_threshold": None,  # a transaction pooler gives each transaction another session
             }
         case "mysql+pymysql" | "mariadb+pymysql":
-            return {"connect_timeout": CONNECT_SECONDS, "read_timeout": 60, "write_timeout": 60}
+            return {"connect_timeout": CONNECT_SECONDS}
     return {}
+
+
+def create_own_engine(url: str | URL, *, answer_seconds: float, **options: Any) -> Engine:
+    """An engine for sqljobs' own transactions, which are short: READ COMMITTED from the start, and a server that does
+    not answer within `answer_seconds` counts as gone. Errors as in `create_engine`."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return create_engine(parsed, **options)
+    arguments: dict[str, Any] = {"connect_timeout": max(2, round(answer_seconds))}  # libpq's least is 2
+    if parsed.get_driver_name() == "pymysql":
+        arguments |= {"read_timeout": answer_seconds, "write_timeout": answer_seconds}
+    options |= {"isolation_level": "READ COMMITTED", "execution_options": {READ_COMMITTED: True}}
+    engine = create_engine(parsed, connect_args=arguments, **options)
+    if parsed.get_driver_name() == "psycopg":
+        from sqljobs.schema.dialects import psycopg_connection
+
+        event.listen(engine, "do_connect", psycopg_connection.limited(answer_seconds))
+    return engine
 
 
 def _sqlite_connect(driver_connection: Any, _record: Any) -> None:

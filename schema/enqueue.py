@@ -16,9 +16,10 @@ from sqljobs.schema.enqueue_plan import Known, Start, Upstream, first_of_key, na
 from sqljobs.schema.errors import DuplicateKey, UnknownJob
 from sqljobs.schema.graph import Edge, edge_of, in_order
 from sqljobs.schema.specs import CheckArgs, DefaultsOf, JobSpec, Request, check_request
-from sqljobs.schema.states import FINAL
+from sqljobs.schema.states import FINAL, State
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
+from sqljobs.schema.wake import wake
 
 ROWS_PER_STATEMENT = 500
 EDGES_PER_STATEMENT = 2000
@@ -34,12 +35,18 @@ class Enqueued:
 
 
 def enqueue_many(
-    tx: Transaction, specs: Sequence[JobSpec], defaults_of: DefaultsOf, check_args: CheckArgs
+    tx: Transaction,
+    specs: Sequence[JobSpec],
+    defaults_of: DefaultsOf,
+    check_args: CheckArgs,
+    *,
+    batch: str | None = None,
 ) -> list[Enqueued]:
     """Insert all of `specs` and their edges, in a number of statements that grows only with the bulk.
 
-    `after` may name ids and other specs of the call. Everything is checked before the first row is written: raises
-    `InvalidJob`, `CycleError`, `UnknownJob`, or `DuplicateKey` with the transaction as it was."""
+    `after` may name ids and other specs of the call. `batch`: a token of 32 characters for this call, for who must
+    settle a lost COMMIT. Everything is checked before the first row is written: raises `InvalidJob`, `CycleError`,
+    `UnknownJob`, or `DuplicateKey` with the transaction as it was."""
     requests = [check_request(spec, defaults_of, check_args) for spec in specs]
     if not requests:
         return []
@@ -52,9 +59,11 @@ def enqueue_many(
     upstreams = upstreams_of(requests, named, first, existing)
     new = [position for position in order if position not in existing and position == first[position]]
     starts = starts_of(tx.now, requests, upstreams, new, known)
-    written, holders = _insert_jobs(tx, requests, starts, new)
+    written, holders = _insert_jobs(tx, requests, starts, new, batch or uuid.uuid4().hex)
     ids = existing | written | holders
     _insert_edges(tx, upstreams, starts, written, ids, known)
+    if any(starts[position].state is State.READY for position in written):
+        wake(tx)
     return [Enqueued(ids[first[position]], position in written) for position in range(len(requests))]
 
 
@@ -108,10 +117,9 @@ def _duplicate(request: Request, job_id: int) -> DuplicateKey:
 
 
 def _insert_jobs(
-    tx: Transaction, requests: Sequence[Request], starts: Mapping[int, Start], new: Sequence[int]
+    tx: Transaction, requests: Sequence[Request], starts: Mapping[int, Start], new: Sequence[int], batch: str
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Position -> id of the rows written, and of the jobs whose key another took between our look and our insert."""
-    batch = uuid.uuid4().hex
     written: dict[int, int] = {}
     holders: dict[int, int] = {}
     missing = sorted(new)
@@ -220,6 +228,8 @@ def _insert_edges(
             }
     for chunk in _chunks(list(rows.values()), EDGES_PER_STATEMENT):
         tx.execute("edges", insert(job_deps), chunk)
+    if not all(row["checked"] for row in rows.values()):
+        wake(tx)
     unmet = Counter(row["job_id"] for row in rows.values() if not row["satisfied"])
     for position, job_id in written.items():
         if unmet[job_id] != starts[position].unmet:  # a lost key made one job of two that it waits for

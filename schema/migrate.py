@@ -17,8 +17,9 @@ from sqlalchemy.schema import CreateSchema
 
 from sqljobs.schema.configure import OUR_TABLES, configured_schema
 from sqljobs.schema.errors import DatabaseUnavailable, SchemaOutdated, tables_missing
+from sqljobs.schema.failures import one_line
 from sqljobs.schema.model import VERSION_TABLE
-from sqljobs.schema.transactions import Database, one_line
+from sqljobs.schema.transactions import Database
 
 INIT_LOCK = 0x73716C6A  # "sqlj": any number, the same in every process
 INIT_PATIENCE_SECONDS = 120

@@ -4,31 +4,27 @@ A failed COMMIT is an unknown outcome; it is settled by reading, never guessed f
 
 from __future__ import annotations
 
+import math
 import os
-import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Engine, Executable
 from sqlalchemy.exc import SQLAlchemyError
 
-from sqljobs.schema.configure import configured_schema
 from sqljobs.schema.dialects import Dialect, Trouble, dialect_for
+from sqljobs.schema.dialects.contract import READ_COMMITTED
 from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
-from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob, tables_missing
+from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
+from sqljobs.schema.failures import Failures, one_line
 from sqljobs.schema.steps import step
 
 T = TypeVar("T")
 
-# Execution option of an engine whose connections are at READ COMMITTED from the start: on MySQL and MariaDB setting and
-# resetting it are four round trips for each transaction.
-READ_COMMITTED = "sqljobs_read_committed"
 PATIENCE_SECONDS = 2.0
-RETRIES = 10
 
 
 class NotCommitted:
@@ -39,21 +35,6 @@ class CommitUnknown(Exception):
     """COMMIT failed in a way that leaves open whether the server carried it out."""
 
 
-@dataclass
-class _Failures:
-    """What one transaction has met so far, each kind counted by itself: an outage uses up no retries of a deadlock."""
-
-    reconnect_until: float  # on the monotonic clock
-    tries: int = 0
-    connections: int = 0
-    commits: int = 0
-
-
-def _nap(failures: int) -> None:
-    longest = 0.01 * 2 ** min(failures, 7)  # an outage of hours would overflow the float
-    time.sleep(random.uniform(0.0, min(1.0, longest)))
-
-
 @dataclass(frozen=True)
 class Transaction:
     """One open transaction: a connection, its dialect, the database's clock at its begin, the prefix of its steps."""
@@ -62,6 +43,7 @@ class Transaction:
     conn: Connection
     dialect: Dialect
     now: datetime
+    told: set[str] = field(default_factory=set, compare=False)  # what was sent to listeners already
 
     def execute(
         self,
@@ -80,23 +62,29 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Database:
-    """An engine and the rules of its database. The engine may be a user's own: its defaults do not matter."""
+    """An engine and the rules of its database. The engine may be a user's own: its defaults do not matter.
+
+    `busy_for`: seconds after which a transaction gives up on a busy database, for callers that have more to do."""
 
     engine: Engine
     dialect: Dialect
+    busy_for: float = math.inf
 
     @classmethod
-    def of(cls, engine: Engine) -> Database:
-        return cls(engine, dialect_for(engine))
+    def of(cls, engine: Engine, *, busy_for: float = math.inf) -> Database:
+        return cls(engine, dialect_for(engine), busy_for)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection at our isolation level, whatever the engine's default is."""
         options: dict[str, Any] = {OWN_TRANSACTION: True}
-        if not self.engine.get_execution_options().get(READ_COMMITTED):
+        own = self.engine.get_execution_options().get(READ_COMMITTED)
+        if not own:
             options["isolation_level"] = "AUTOCOMMIT" if self.dialect.name == "sqlite" else "READ COMMITTED"
         with self._connect() as conn:
             yield conn.execution_options(**options)
+            if not own:
+                self.dialect.restore(conn)
 
     def _connect(self) -> Connection:
         folder = os.path.dirname(self.engine.url.database or "") if self.dialect.name == "sqlite" else ""
@@ -124,7 +112,7 @@ class Database:
         seconds. After a COMMIT of unknown outcome `settle` reads, on a fresh connection, what became of it.
         Raises `DatabaseUnavailable` when the retries are used up, `CommitUnknown` when there is no `settle`, or when
         COMMITs go on to fail."""
-        failures = _Failures(time.monotonic() + reconnect_for)
+        failures = Failures(self.dialect, reconnect_for=reconnect_for, busy_for=self.busy_for)
         unsettled = False
         while True:
             try:
@@ -136,12 +124,10 @@ class Database:
                 unsettled = False
             except CommitUnknown:
                 unsettled = True
-                failures.commits += 1
-                if settle is None or failures.commits > RETRIES:
+                if settle is None or not failures.lost_commit():
                     raise
-                _nap(failures.commits)
             except SQLAlchemyError as error:
-                self._give_up_or_wait(error, failures)
+                failures.met(error)
 
     def _once(self, name: str, work: Callable[[Transaction], T], patience: float, keep: bool) -> T:
         with self.connection() as conn:
@@ -177,41 +163,14 @@ class Database:
             # The server forgets an unfinished transaction with its connection.
             conn.invalidate()
 
-    def _give_up_or_wait(self, error: SQLAlchemyError, failures: _Failures) -> None:
-        if self.dialect.missing_table(error):
-            raise tables_missing(configured_schema()) from None
-        trouble = self.dialect.trouble(error)
-        if trouble is Trouble.OTHER:
-            raise error
-        if trouble is Trouble.DISCONNECTED:
-            failures.connections += 1
-            if time.monotonic() >= failures.reconnect_until:
-                raise DatabaseUnavailable(
-                    f"the database cannot be reached: {one_line(error)}; check its URL and that it runs"
-                ) from error
-            return _nap(failures.connections)
-        failures.tries += 1
-        if failures.tries > RETRIES:
-            raise DatabaseUnavailable(f"the database stays busy: {one_line(error)}") from error
-        return _nap(failures.tries)
-
     def read(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Run `work`, which only reads, without a write lock. Errors as in `transaction`."""
-        failures = _Failures(time.monotonic())
+        failures = Failures(self.dialect, busy_for=self.busy_for)
         while True:
             try:
                 with self.connection() as conn:
-                    result = work(Transaction(name, conn, self.dialect, self.dialect.now(conn)))
+                    result = work(Transaction(name, conn, self.dialect, self.dialect.begin_read(conn)))
                     conn.rollback()
                     return result
             except SQLAlchemyError as error:
-                self._give_up_or_wait(error, failures)
-
-
-def one_line(error: BaseException) -> str:
-    """The driver's message on one line, without the statement and its parameters."""
-    original = getattr(error, "orig", None) or error
-    arguments: tuple[object, ...] = getattr(original, "args", ())
-    if len(arguments) == 2 and isinstance(arguments[0], int):  # PyMySQL: (code, text)
-        return " ".join(str(arguments[1]).split())
-    return " ".join(str(original).split())
+                failures.met(error)

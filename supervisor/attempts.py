@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -81,7 +82,8 @@ class Attempts:
 
     def start(self, lease: Lease, job_type: JobType, loop: Loop | None) -> None:
         """Fork the child of `lease`. Raises `ForkFailed` or `ThreadsAlive`, with nothing left behind."""
-        given = ChildStart(self._database, job_type, os.getpid(), self._engines, reconnect_for=self._deadline)
+        patient = replace(self._database, busy_for=math.inf)  # a child has nothing else to do than to write its end
+        given = ChildStart(patient, job_type, os.getpid(), self._engines, reconnect_for=self._deadline)
 
         def run(report_fd: int) -> NoReturn:
             run_child(lease, given, report_fd)

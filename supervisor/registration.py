@@ -11,16 +11,25 @@ from typing import Any
 from sqlalchemy import Engine, QueuePool
 
 from sqljobs.schema import migrate
-from sqljobs.schema.engine import create_engine, is_memory, parse_url
+from sqljobs.schema.engine import create_own_engine, is_memory, parse_url
 from sqljobs.schema.errors import InvalidJob, NotInitialised
 from sqljobs.schema.supervisors import Registration, SeenSupervisor, mark_gone, read_supervisors, register
-from sqljobs.schema.transactions import READ_COMMITTED, Database
+from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.liveness import Liveness, boot_id, own_process, probe
 from sqljobs.supervisor.settings import Settings
 
 
-def open_database(url_or_engine: str | Engine) -> Database:
+def backend_of(url_or_engine: str | Engine) -> str:
+    """The kind of database: `sqlite`, `postgresql`, `mysql` or `mariadb`. Raises `InvalidJob`."""
+    return (
+        url_or_engine.dialect.name if isinstance(url_or_engine, Engine) else parse_url(url_or_engine).get_backend_name()
+    )
+
+
+def open_database(url_or_engine: str | Engine, *, answer_seconds: float) -> Database:
     """The database of a supervisor, checked: reachable, new enough, tables of this version.
+
+    `answer_seconds`: how long one call may keep the loop from its other work, as far as that is in our hands.
 
     Raises `InvalidJob` for one that only this process could see, `DatabaseUnavailable`, `NotInitialised`,
     `SchemaOutdated`."""
@@ -31,13 +40,11 @@ def open_database(url_or_engine: str | Engine) -> Database:
         # One connection for the loop and a spare: a supervisor may hold slots + 3 sessions with its children. Kept open
         # on SQLite, too, where the last one to close pays for a checkpoint.
         options: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 1}
-        if url.get_backend_name() != "sqlite":
-            options |= {"isolation_level": "READ COMMITTED", "execution_options": {READ_COMMITTED: True}}
-        engine = create_engine(url, **options)
+        engine = create_own_engine(url, answer_seconds=answer_seconds, **options)
     if is_memory(engine.url):
         raise InvalidJob("a supervisor needs a database that its children can open, too: name a SQLite file")
     refuse_missing_file(engine)
-    database = Database.of(engine)
+    database = Database.of(engine, busy_for=answer_seconds)
     migrate.check_server(database)
     migrate.check(database)
     return database

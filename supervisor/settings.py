@@ -14,6 +14,7 @@ from sqljobs.supervisor.liveness import usable_cpus
 
 Duration = float | str | timedelta
 HANDLER_REACHED_WITHIN = 30.0
+ANSWER_SECONDS = 5.0
 MAX_SLOTS = 10_000
 
 
@@ -35,6 +36,11 @@ class Settings:
     until_idle: bool
     only_types: tuple[str, ...]
     only_groups: tuple[str, ...]
+
+    @property
+    def answer_seconds(self) -> float:
+        """How long one call of the database may keep the loop from its children."""
+        return min(ANSWER_SECONDS, max(1.0, self.heartbeat))
 
 
 def check_settings(

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     # Any number of columns; SQLAlchemy 2.0 and 2.1 spell that differently.
     Rows: TypeAlias = Select[*tuple[Any, ...]]
 
+# Execution option of an engine for our own transactions alone, at READ COMMITTED from the start: on MySQL and MariaDB
+# setting and resetting it are four round trips for each transaction.
+READ_COMMITTED = "sqljobs_read_committed"
+
 
 class Trouble(Enum):
     """What an exception of a driver means for a transaction of ours."""
@@ -33,6 +37,14 @@ class Dialect(Protocol):
 
     def begin(self, conn: Connection, *, patience: float) -> datetime:
         """Begin a write transaction of our own, wait at most `patience` seconds for locks; returns the clock."""
+        ...
+
+    def begin_read(self, conn: Connection) -> datetime:
+        """Begin a transaction of our own that only reads; returns the clock."""
+        ...
+
+    def restore(self, conn: Connection) -> None:
+        """Between transactions: undo what `begin` has set for the whole session, which is not ours."""
         ...
 
     def commit(self, conn: Connection) -> None:
@@ -59,6 +71,14 @@ class Dialect(Protocol):
         """Insert job rows with ids of the database's making; rows whose (type, key_slot) is taken are left out.
 
         Returns `batch_no -> id` of those inserted. The caller's transaction stays usable."""
+        ...
+
+    def serialise(self, conn: Connection, token: str) -> None:
+        """Where rows that are not committed cannot be waited for: wait for any other transaction with this token."""
+        ...
+
+    def notify(self, conn: Connection, channel: str, payload: str) -> None:
+        """Have listeners on `channel` told when this transaction commits; nothing where nobody can listen."""
         ...
 
     def missing_table(self, error: BaseException) -> bool:

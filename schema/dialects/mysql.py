@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
 OLDEST_MYSQL = (8, 0, 19)
 OLDEST_MARIADB = (10, 6)
+STATEMENT_SECONDS = 30
+IDLE_SECONDS = 15
+SESSION_SECONDS = 60
 DUPLICATE_ENTRY = 1062
 MISSING_TABLE = frozenset({1146, 1049})  # table, or the database that configure(schema=) named
 
@@ -45,9 +47,17 @@ class MySQL:
             )
 
     def begin(self, conn: Connection, *, patience: float) -> datetime:
-        # The variable is per session and our connections are ours, so setting it each time only costs the trip.
-        conn.execute(text(f"SET innodb_lock_wait_timeout = {max(1, round(patience))}"))
+        # For the session, since there is no other way, and each time, since that costs one trip however many there are.
+        limits = {"innodb_lock_wait_timeout": max(1, round(patience)), **_limits(conn)}
+        conn.execute(text("SET " + ", ".join(f"SESSION {name} = {value}" for name, value in limits.items())))
         return self.now(conn)
+
+    def begin_read(self, conn: Connection) -> datetime:
+        return self.now(conn)
+
+    def restore(self, conn: Connection) -> None:
+        names = ("innodb_lock_wait_timeout", *_limits(conn))
+        conn.execute(text("SET " + ", ".join(f"SESSION {name} = DEFAULT" for name in names)))
 
     def commit(self, conn: Connection) -> None:
         conn.commit()
@@ -102,11 +112,17 @@ class MySQL:
 
     def _insert_all(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
         # MySQL has no RETURNING: ids only grow, so ours are above every id seen before, and carry our token.
-        token = uuid.uuid4().hex
+        token = rows[0]["batch"]
         before = conn.execute(select(func.coalesce(func.max(table.c.id), 0))).scalar_one()
-        conn.execute(insert(table), [{**row, "batch": token} for row in rows])
+        conn.execute(insert(table), list(rows))
         found = conn.execute(select(table.c.batch_no, table.c.id).where(table.c.id > before, table.c.batch == token))
         return {row.batch_no: row.id for row in found}
+
+    def serialise(self, conn: Connection, token: str) -> None:
+        return  # a locking read of the row, though not committed yet, waits for its session
+
+    def notify(self, conn: Connection, channel: str, payload: str) -> None:
+        return  # this database has nothing to listen to: supervisors poll
 
     def missing_table(self, error: BaseException) -> bool:
         return isinstance(error, DBAPIError) and _code(error) in MISSING_TABLE
@@ -120,6 +136,17 @@ class MySQL:
         if error.connection_invalidated or code in _DISCONNECTED or type(error.orig).__name__ == "InterfaceError":
             return Trouble.DISCONNECTED
         return Trouble.OTHER
+
+
+def _limits(conn: Connection) -> dict[str, int]:
+    """What ends a session of a client that has vanished, or stopped, and so frees the rows that it has locked."""
+    if getattr(conn.dialect, "is_mariadb", False):
+        return {
+            "wait_timeout": SESSION_SECONDS,
+            "idle_transaction_timeout": IDLE_SECONDS,
+            "max_statement_time": STATEMENT_SECONDS,
+        }
+    return {"wait_timeout": SESSION_SECONDS, "max_execution_time": STATEMENT_SECONDS * 1000}
 
 
 def _code(error: DBAPIError) -> int:

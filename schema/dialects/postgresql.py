@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Connection, Table, TwoPhaseTransaction, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 OLDEST = (13, 0)
 STATEMENT_SECONDS = 30
 IDLE_SECONDS = 15
+READ_PATIENCE_SECONDS = 2.0  # for a table that somebody has locked as a whole
 
 _BEGIN = text(
     "SELECT set_config('lock_timeout', :patience, true),"
     " set_config('statement_timeout', :statement, true),"
     " set_config('idle_in_transaction_session_timeout', :idle, true), clock_timestamp()"
 )
+_NOTIFY = text("SELECT pg_notify(:channel, :payload)")
 # Serialization failure, deadlock, lock timeout, statement cancelled (by an administrator, or after STATEMENT_SECONDS).
 _RETRY = frozenset({"40001", "40P01", "55P03", "57014"})
 _DISCONNECTED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25006", "53300"})
@@ -50,6 +52,12 @@ class PostgreSQL:
         ).one()
         return _utc(row[3])
 
+    def begin_read(self, conn: Connection) -> datetime:
+        return self.begin(conn, patience=READ_PATIENCE_SECONDS)
+
+    def restore(self, conn: Connection) -> None:
+        return  # all that `begin` sets ends with its transaction
+
     def commit(self, conn: Connection) -> None:
         conn.commit()
 
@@ -73,6 +81,14 @@ class PostgreSQL:
             .returning(table.c.batch_no, table.c.id)
         )
         return {row.batch_no: row.id for row in conn.execute(statement, list(rows))}
+
+    def serialise(self, conn: Connection, token: str) -> None:
+        conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 0))"), {"token": token})
+
+    def notify(self, conn: Connection, channel: str, payload: str) -> None:
+        # PREPARE TRANSACTION refuses one that has notified; its jobs are found by polling.
+        if not isinstance(conn.get_transaction(), TwoPhaseTransaction):
+            conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
 
     def missing_table(self, error: BaseException) -> bool:
         return getattr(getattr(error, "orig", None), "sqlstate", None) in ("42P01", "3F000")

@@ -43,6 +43,12 @@ class SQLite:
         conn.exec_driver_sql("BEGIN IMMEDIATE")
         return datetime.now(UTC)
 
+    def begin_read(self, conn: Connection) -> datetime:
+        return self.now(conn)
+
+    def restore(self, conn: Connection) -> None:
+        return  # a file's connections are ours, or have a busy timeout of their own that suits reading as well
+
     def commit(self, conn: Connection) -> None:
         conn.exec_driver_sql("COMMIT")
         conn.commit()
@@ -69,6 +75,12 @@ class SQLite:
             .returning(table.c.batch_no, table.c.id)
         )
         return {row.batch_no: row.id for row in conn.execute(statement, list(rows))}
+
+    def serialise(self, conn: Connection, token: str) -> None:
+        return  # the transaction is the only one that writes
+
+    def notify(self, conn: Connection, channel: str, payload: str) -> None:
+        return  # a supervisor sees by itself that the file has changed
 
     def missing_table(self, error: BaseException) -> bool:
         return isinstance(error, DBAPIError) and "no such table" in str(error.orig)

@@ -10,6 +10,7 @@ import click
 from sqljobs.schema.cancel import cancel as cancel_jobs
 from sqljobs.schema.errors import InvalidJob, Refused
 from sqljobs.schema.jobs_read import read_states
+from sqljobs.schema.lost_commits import Happened, SettledAct, is_cancelled, is_open_again
 from sqljobs.schema.retry import retry as retry_jobs
 from sqljobs.schema.states import IN_FLIGHT, OPEN, State
 from sqljobs.schema.transactions import Database, Transaction
@@ -38,7 +39,11 @@ def cancel(call: Call, asked: Asked, now: bool, dry_run: bool, yes: bool) -> int
         ids = _chosen(database, asked, "cancel")
         if not (yes or dry_run or _agreed("Cancel", ids)):
             return ANSWER_IS_NO
-        changed = _act(database, asked, ids, lambda tx, some: cancel_jobs(tx, some, now=now), dry_run, "cancel")
+
+        def act(tx: Transaction, some: Sequence[int]) -> list[int]:
+            return cancel_jobs(tx, some, now=now)
+
+        changed = _act(database, asked, ids, act, is_cancelled, dry_run, "cancel")
         running = [] if dry_run else _still_in_flight(database, changed)
     ended = [job_id for job_id in changed if job_id not in running]
     if call.as_json:
@@ -70,7 +75,7 @@ def retry(call: Call, asked: Asked, dry_run: bool, yes: bool) -> int:
         ids = _chosen(database, asked, "retry")
         if not (yes or dry_run or _agreed("Retry", ids)):
             return ANSWER_IS_NO
-        changed = _act(database, asked, ids, retry_jobs, dry_run, "retry")
+        changed = _act(database, asked, ids, retry_jobs, is_open_again, dry_run, "retry")
     if call.as_json:
         print_json(changed)
         return 0
@@ -101,7 +106,9 @@ def _agreed(verb: str, ids: Sequence[int]) -> bool:
     return False
 
 
-def _act(database: Database, asked: Asked, ids: Sequence[int], act: Act, dry_run: bool, name: str) -> list[int]:
+def _act(
+    database: Database, asked: Asked, ids: Sequence[int], act: Act, happened: Happened, dry_run: bool, name: str
+) -> list[int]:
     """Act on `ids`, or of filters on those that still match. Returns the ids that were (would be) changed."""
 
     def work(tx: Transaction) -> list[int]:
@@ -113,7 +120,8 @@ def _act(database: Database, asked: Asked, ids: Sequence[int], act: Act, dry_run
 
     for left in reversed(range(TRIES)):
         try:
-            return database.transaction(name, work, keep=not dry_run)
+            settled = SettledAct(work, happened)
+            return database.transaction(name, settled.work, settle=settled.settle, keep=not dry_run)
         except Refused:
             # One that a filter meant may have ended between being read and being locked.
             if not asked.is_filter or not left:

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from sqljobs.schema import values
-from sqljobs.schema.enqueue import Enqueued, enqueue_many
+from sqljobs.schema.enqueue import Enqueued
 from sqljobs.schema.errors import InvalidJob, UnknownJob
+from sqljobs.schema.lost_commits import SettledEnqueue
 from sqljobs.schema.specs import JobSpec
 from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.cli.call import Call, common_options, pass_call
@@ -91,7 +92,8 @@ def _spec(
 
 
 def _insert(database: Database, specs: Sequence[JobSpec]) -> list[Enqueued]:
+    call = SettledEnqueue(specs, defaults_of, check_args)
     try:
-        return database.transaction("enqueue", lambda tx: enqueue_many(tx, specs, defaults_of, check_args))
+        return database.transaction("enqueue", call.work, settle=call.settle)
     except UnknownJob as error:
         raise InvalidJob(f"{error}; `sqljobs list` shows those there are") from None

@@ -21,8 +21,9 @@ from sqljobs.schema.errors import (
     UnknownJob,
     WaitTimeout,
 )
+from sqljobs.schema.failures import one_line
 from sqljobs.schema.renderings import safe_text
-from sqljobs.schema.transactions import CommitUnknown, one_line
+from sqljobs.schema.transactions import CommitUnknown
 from sqljobs.supervisor.cli.call import Call
 from sqljobs.supervisor.cli.output import OutputLost, clean, print_json, write
 from sqljobs.supervisor.cli.secrets import redacted

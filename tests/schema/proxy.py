@@ -20,7 +20,8 @@ class Loss(Enum):
 
 
 class Proxy:
-    """Stands between one server and its clients."""
+    """Stands between one server and its clients. `refuse`: so many connections are cut at once. `silent`: while it is
+    true, requests are taken and thrown away, and nothing is cut: as of a host that hangs."""
 
     def __init__(self, server: URL) -> None:
         self._target = (server.host or "127.0.0.1", server.port or 0)
@@ -33,6 +34,7 @@ class Proxy:
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self.refuse = 0
+        self.silent = False
 
     def lose_next(self, loss: Loss) -> None:
         """Lose the next request, whoever sends it."""
@@ -82,6 +84,8 @@ class Proxy:
 
     def _requests(self, client: socket.socket, server: socket.socket, muted: threading.Event) -> None:
         while data := _receive(client):
+            if self.silent:
+                continue
             loss = self._take_loss()
             if loss is None:
                 if not _send(server, data):

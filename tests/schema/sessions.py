@@ -24,16 +24,17 @@ def hooked(hook: Callable[[str], None]) -> Iterator[None]:
 
 
 class Killer:
-    """Kills all sessions in the database when one of our transactions is about to take `step`, once."""
+    """Kills all sessions in the database when one of our transactions is about to take `step`: once, or each time."""
 
-    def __init__(self, administrator: Engine, step: str) -> None:
+    def __init__(self, administrator: Engine, step: str, *, each_time: bool = False) -> None:
         self._administrator = administrator
         self._step = step
+        self._each_time = each_time
         self.killed = False
 
     def on_step(self, step: str) -> None:
         """For the hook of steps."""
-        if step != self._step or self.killed:
+        if step != self._step or (self.killed and not self._each_time):
             return
         self.killed = True
         postgresql = self._administrator.dialect.name == "postgresql"

@@ -21,27 +21,33 @@ STEPS_OF_A_FINALIZE = (
 )
 
 
-@pytest.mark.parametrize("reconnect_for", [30.0, 0.0])
-def test_session_killed_at_each_step_of_a_finalize(database: Database, reconnect_for: float) -> None:
-    """Written once, or not at all and said so: never half. At the COMMIT reading tells, whoever waits or not."""
+def test_session_killed_at_each_step_of_a_finalize(database: Database) -> None:
+    """A fresh connection is tried in any case, and at the COMMIT reading tells: written once, never half."""
     administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
     for step in STEPS_OF_A_FINALIZE:
         (one,) = set_off(database, put(database))
         dependent = put(database, after=[one.job_id])
-        before = everything(database)
         killer = Killer(administrator, f"finalize.{step}")
         with hooked(killer.on_step):
-            if reconnect_for or step == "commit":
-                assert end_settled(database, one.fence, reconnect_for=reconnect_for)
-            else:
-                with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
-                    end_settled(database, one.fence)
-                assert everything(database) == before
-                assert end_settled(database, one.fence)
+            assert end_settled(database, one.fence)
         assert killer.killed
         assert states(database, [one.job_id, dependent]) == ["done", "ready"]
         assert len(tries(database, one.job_id)) == 1
     assert database.read("audit", audit) == []
+    administrator.dispose()
+
+
+def test_sessions_killed_again_and_again(database: Database) -> None:
+    """Given up and said so, with nothing written; who looks for the database longer gets through later."""
+    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
+    (one,) = set_off(database, put(database))
+    killer = Killer(administrator, "finalize.flip", each_time=True)
+    put(database, after=[one.job_id])
+    before = everything(database)
+    with hooked(killer.on_step), pytest.raises(DatabaseUnavailable, match="cannot be reached"):
+        end_settled(database, one.fence)
+    assert everything(database) == before
+    assert end_settled(database, one.fence)
     administrator.dispose()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from sqljobs.schema import transactions
+from sqljobs.schema import failures
 from sqljobs.schema.engine import create_engine
 from sqljobs.schema.errors import DatabaseUnavailable
 from sqljobs.schema.tables import jobs
@@ -34,7 +34,7 @@ class Clock:
 def test_long_outage(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server stays away for hours: tried again and again, at most once a second on average, and then given up."""
     clock = Clock()
-    monkeypatch.setattr(transactions, "time", clock)
+    monkeypatch.setattr(failures, "time", clock)
     url = f"sqlite:///{tmp_path}" if server.kind == "sqlite" else f"{server.kind}://x@127.0.0.1:1/x"
     engine = create_engine(url)
     database = Database.of(engine)
@@ -51,7 +51,7 @@ def test_long_outage(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @servers
 def test_deadlock_after_a_long_outage_is_still_run_again(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "time", Clock())
+    monkeypatch.setattr(failures, "time", Clock())
     job_id = put(database)
     runs: list[int] = []
 
@@ -66,7 +66,7 @@ def test_deadlock_after_a_long_outage_is_still_run_again(database: Database, mon
     holder = put(database)
     with Proxy(database.engine.url) as proxy:
         engine = create_engine(proxy.url)
-        proxy.refuse = 3 * transactions.RETRIES
+        proxy.refuse = 3 * failures.RETRIES
         Database.of(engine).transaction("x", work, reconnect_for=10_000.0)
         engine.dispose()
     assert weights(database, job_id) == [2]

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Engine, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from sqljobs.schema import transactions
+from sqljobs.schema import failures
 from sqljobs.schema.engine import create_engine
 from sqljobs.schema.errors import DatabaseUnavailable, NotInitialised
 from sqljobs.schema.tables import jobs
@@ -72,7 +72,7 @@ def test_lock_that_stays_too_long_is_run_again_from_the_start(database: Database
 
 
 def test_database_that_stays_busy(database: Database, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "RETRIES", 2)
+    monkeypatch.setattr(failures, "RETRIES", 2)
     held, other = put(database), put(database)
     runs: list[int] = []
 
