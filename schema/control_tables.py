@@ -33,6 +33,8 @@ class SupervisorRow(Model):
     started_at: Mapped[datetime] = mapped_column(UtcTime)
     heartbeat_at: Mapped[datetime] = mapped_column(UtcTime)
     ttl: Mapped[float] = mapped_column(Double)
+    # An operator's wish, read at each heartbeat: claim nothing more, let children end, leave.
+    drain_requested_at: Mapped[datetime | None] = mapped_column(UtcTime)
 
     __table_args__ = (INNODB,)
 

@@ -14,6 +14,7 @@ from sqljobs.schema.reopen import revive
 from sqljobs.schema.states import FINAL, Event, State
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
+from sqljobs.schema.wake import wake
 
 CHUNK = 500
 
@@ -70,7 +71,7 @@ def _settle(tx: Transaction, end: End, edges: Sequence[tuple[int, str]]) -> list
             "unmet",
             by_primary_key(update(jobs)).where(jobs.c.id.in_(satisfied)).values(unmet_deps=jobs.c.unmet_deps - 1),
         )
-        _unblock(tx, satisfied)
+        unblock(tx, satisfied)
     if not broken:
         return []
     _flip(tx, end.job_id, broken, satisfied=False)
@@ -91,7 +92,8 @@ def _flip(tx: Transaction, upstream: int, dependents: Sequence[int], *, satisfie
     )
 
 
-def _unblock(tx: Transaction, ids: Sequence[int]) -> None:
+def unblock(tx: Transaction, ids: Sequence[int]) -> None:
+    """Make those of `ids`, whose rows we hold, ready or scheduled that wait for nothing more."""
     free = _rows(tx, ids, jobs.c.state == State.BLOCKED.value, jobs.c.unmet_deps == 0, jobs.c.closed_gates == 0)
     later = {row.id for row in free if row.run_after is not None and row.run_after > tx.now}
     move(tx, Event.UNBLOCK, State.SCHEDULED, later)
@@ -116,12 +118,6 @@ def _doom(tx: Transaction, end: End, ids: Sequence[int]) -> list[End]:
 
 def _rows(tx: Transaction, ids: Sequence[int], *where: Any) -> Sequence[Any]:
     return tx.execute("dependents", select(jobs.c.id, jobs.c.run_after).where(jobs.c.id.in_(ids), *where)).all()
-
-
-def any_unchecked(tx: Transaction) -> bool:
-    """Whether `check_edges` has anything to do; reads the index of unchecked edges alone."""
-    statement = select(job_deps.c.job_id).where(is_unset(job_deps.c.checked)).limit(1)
-    return tx.execute("look", statement).first() is not None
 
 
 def check_edges(tx: Transaction) -> tuple[int, list[int]]:
@@ -176,4 +172,5 @@ def look_again(tx: Transaction, dependents: Sequence[int]) -> None:
     statement = by_primary_key(update(job_deps)).where(
         job_deps.c.job_id.in_(dependents), is_unset(job_deps.c.satisfied)
     )
-    tx.execute("look_again", statement.values(checked=False))
+    if tx.execute("look_again", statement.values(checked=False)).rowcount:
+        wake(tx)

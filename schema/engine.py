@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
+import sqlite3
+import time
 from typing import Any
 
 import sqlalchemy
@@ -22,6 +25,7 @@ DRIVERS = {
 }
 EXTRAS = {"psycopg": "sqljobs[postgresql]", "pymysql": "sqljobs[mysql]"}
 CONNECT_SECONDS = 5
+BUSY_SECONDS = 5
 READ_ONLY = "sqljobs_read_only"
 
 
@@ -112,10 +116,24 @@ def create_own_engine(url: str | URL, *, answer_seconds: float, **options: Any) 
 def _sqlite_connect(driver_connection: Any, _record: Any) -> None:
     driver_connection.isolation_level = None  # BEGIN is ours, the driver's would be DEFERRED
     cursor = driver_connection.cursor()
-    cursor.execute("PRAGMA busy_timeout = 5000")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    _use_wal(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+def _use_wal(cursor: Any) -> None:
+    """Written in the file once and for all; of several who do so at the same time SQLite refuses some without waiting,
+    whatever the busy timeout says."""
+    give_up_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up_at:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))
 
 
 def _sqlite_begin(conn: Connection) -> None:

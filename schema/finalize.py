@@ -19,13 +19,15 @@ from sqljobs.schema.transactions import NotCommitted, Transaction
 _random = random.Random()
 
 
-def start(tx: Transaction, fence: Fence, *, pid: int) -> bool:
-    """`leased` to `running`: the child is about to call the handler. False means that the fence is gone."""
+def start(tx: Transaction, fence: Fence, *, pid: int, start_ticks: int | None = None) -> bool:
+    """`leased` to `running`: the child is about to call the handler. False means that the fence is gone.
+
+    `pid` and `start_ticks` (clock ticks from boot) name its process for others on the box."""
     if not move_fenced(tx, Event.START, State.RUNNING, fence, {"started_at": tx.now}):
         return False
     tx.execute(
         "attempt",
-        update(job_attempts).where(*_attempt(fence)).values(started_at=tx.now, pid=pid),
+        update(job_attempts).where(*_attempt(fence)).values(started_at=tx.now, pid=pid, start_ticks=start_ticks),
     )
     return True
 

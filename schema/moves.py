@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Select, Update, and_, case, null, update
 from sqljobs.schema.states import FINAL, IN_FLIGHT, Event, State, transition
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Transaction
+from sqljobs.schema.wake import wake
 
 if TYPE_CHECKING:
     from sqljobs.schema.dialects.contract import Rows
@@ -74,4 +75,7 @@ def _write(tx: Transaction, event: Event, target: State, where: ColumnElement[bo
         kept = case((jobs.c.key_for == "ever", jobs.c.key_slot), else_=null())
         written |= {"ended_at": tx.now, "key_slot": kept}
     statement = by_primary_key(update(jobs)).where(where).values({**written, **values})
-    return tx.execute(f"move_{event}", statement).rowcount
+    moved = tx.execute(f"move_{event}", statement).rowcount
+    if moved and target is State.READY:
+        wake(tx)
+    return moved

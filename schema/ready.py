@@ -45,9 +45,9 @@ class Wanted:
     types: Collection[str]
     groups: Collection[str] = ()
 
-    def condition(self) -> ColumnElement[bool]:
-        """The rows that this supervisor may claim, as SQL."""
-        narrowed = jobs.c.type.in_(sorted(self.types))
+    def condition(self, job_type: ColumnElement[str] = jobs.c.type) -> ColumnElement[bool]:
+        """The rows that this supervisor may claim, as SQL. `job_type`: the column in another guise."""
+        narrowed = job_type.in_(sorted(self.types))
         return and_(narrowed, jobs.c.group_key.in_(sorted(self.groups))) if self.groups else narrowed
 
 

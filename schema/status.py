@@ -28,7 +28,7 @@ def read_status(tx: Transaction) -> dict[str, Any]:
     return {
         "schema_version": version_of(tx.conn),
         "database": tx.conn.dialect.name,
-        "wakeup": "listen" if any(row.wakeup == "listen" and not _is_gone(row) for row in supervisors) else "poll",
+        "wakeup": "listen" if any(row.wakeup == "listen" and not row.is_gone for row in supervisors) else "poll",
         "states": states,
         "groups": _groups(tx),
         "oldest_ready_seconds": None if oldest is None else max(0.0, (tx.now - oldest).total_seconds()),
@@ -71,20 +71,17 @@ def _children(tx: Transaction) -> dict[str, int]:
     return {row.lease_owner: row.jobs for row in rows}
 
 
-def _is_gone(row: SeenSupervisor) -> bool:
-    return row.state == "gone" or row.heartbeat_age_seconds > row.ttl
-
-
 def _supervisor(row: SeenSupervisor, children: int) -> dict[str, Any]:
     shown = {
         "name": row.name,
         "host": row.host,
         "pid": row.pid,
-        "state": "gone" if _is_gone(row) else row.state,
+        "state": "gone" if row.is_gone else row.state,
         "slots": row.slots,
         "children": children,
         "types": row.types,
         "heartbeat_age_seconds": row.heartbeat_age_seconds,
+        "wakeup": "poll" if row.is_gone else row.wakeup,
     }
     plain = as_plain(shown)
     assert isinstance(plain, dict)

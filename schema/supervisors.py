@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from sqljobs.schema.control_tables import job_supervisors, job_usage
-from sqljobs.schema.errors import DatabaseUnavailable
+from sqljobs.schema.errors import DatabaseUnavailable, Refused
 from sqljobs.schema.transactions import Database, Transaction
 
 NAMES_TRIED = 1000
@@ -54,10 +54,20 @@ class SeenSupervisor:
     def owner(self) -> str:
         return owner_of(self.name, self.id)
 
+    @property
+    def is_gone(self) -> bool:
+        """Known to be over, or silent for longer than its leases last."""
+        return self.state == "gone" or self.heartbeat_age_seconds > self.ttl
+
 
 def owner_of(name: str, supervisor_id: str) -> str:
     """The lease owner of this very start: no reused name and no restored backup can equal it."""
     return f"{name}/{supervisor_id}"
+
+
+def id_of(owner: str) -> str:
+    """The id in a lease owner."""
+    return owner.rpartition("/")[2]
 
 
 def register(database: Database, wanted: Registration) -> str:
@@ -94,12 +104,39 @@ def _insert(tx: Transaction, wanted: Registration, name: str) -> None:
     )
 
 
-def heartbeat(tx: Transaction, supervisor_id: str, state: str) -> None:
-    """Say that this supervisor lives, and what it does."""
+def heartbeat(tx: Transaction, supervisor_id: str, state: str, wakeup: str) -> None:
+    """Say that this supervisor lives, what it does, and how it learns of work: `listen` or `poll`."""
     tx.execute(
         "beat",
-        update(job_supervisors).where(job_supervisors.c.id == supervisor_id).values(heartbeat_at=tx.now, state=state),
+        update(job_supervisors)
+        .where(job_supervisors.c.id == supervisor_id)
+        .values(heartbeat_at=tx.now, state=state, wakeup=wakeup),
     )
+
+
+def drain_requested(tx: Transaction, supervisor_id: str) -> bool:
+    """Whether an operator wants this start to claim nothing more and to end."""
+    statement = select(job_supervisors.c.drain_requested_at).where(job_supervisors.c.id == supervisor_id)
+    return tx.execute("drain", statement).scalar() is not None
+
+
+def request_drain(tx: Transaction, name: str) -> list[SeenSupervisor]:
+    """Ask the living supervisors called `name` to drain; they see it at their next heartbeat. Returns them.
+
+    One, unless two are called so: a supervisor that was given up for dead, whose name another has taken, and that came
+    back. Raises `Refused` when there is none, or none that lives."""
+    called = [row for row in read_supervisors(tx) if row.name == name]
+    living = [row for row in called if not row.is_gone]
+    if not living:
+        found = f"supervisor {name!r} is gone" if called else f"there is no supervisor {name!r}"
+        raise Refused(f"{found}: `sqljobs status` shows those that run")
+    tx.execute(
+        "drain",
+        update(job_supervisors)
+        .where(job_supervisors.c.id.in_([row.id for row in living]))
+        .values(drain_requested_at=func.coalesce(job_supervisors.c.drain_requested_at, tx.now)),
+    )
+    return living
 
 
 def mark_gone(tx: Transaction, ids: Collection[str]) -> None:

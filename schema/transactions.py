@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -74,6 +74,10 @@ class Database:
     def of(cls, engine: Engine, *, busy_for: float = math.inf) -> Database:
         return cls(engine, dialect_for(engine), busy_for)
 
+    def patient(self) -> Database:
+        """The same for a caller that has nothing else to do."""
+        return replace(self, busy_for=math.inf)
+
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection at our isolation level, whatever the engine's default is."""
@@ -135,8 +139,8 @@ class Database:
                 step(f"{name}.begin")
                 now = self.dialect.begin(conn, patience=patience)
                 result = work(Transaction(name, conn, self.dialect, now))
-            except BaseException:
-                self._roll_back(conn)
+            except BaseException as error:
+                self._leave(conn, error)
                 raise
             if keep:
                 self._commit(name, conn)
@@ -156,6 +160,13 @@ class Database:
             raise CommitUnknown(one_line(error)) from error
         step(f"{name}.committed")
 
+    def _leave(self, conn: Connection, error: BaseException) -> None:
+        if self.dialect.trouble(error) is Trouble.DISCONNECTED:
+            # Also where the session answers, such as one that began while its server could only read, and stays so.
+            conn.invalidate()
+        else:
+            self._roll_back(conn)
+
     def _roll_back(self, conn: Connection) -> None:
         try:
             self.dialect.rollback(conn)
@@ -168,9 +179,16 @@ class Database:
         failures = Failures(self.dialect, busy_for=self.busy_for)
         while True:
             try:
-                with self.connection() as conn:
-                    result = work(Transaction(name, conn, self.dialect, self.dialect.begin_read(conn)))
-                    conn.rollback()
-                    return result
+                return self._read_once(name, work)
             except SQLAlchemyError as error:
                 failures.met(error)
+
+    def _read_once(self, name: str, work: Callable[[Transaction], T]) -> T:
+        with self.connection() as conn:
+            try:
+                result = work(Transaction(name, conn, self.dialect, self.dialect.begin_read(conn)))
+            except BaseException as error:
+                self._leave(conn, error)
+                raise
+            conn.rollback()
+            return result

@@ -35,6 +35,7 @@ from sqljobs.worker_runtime.wait import wait
 
 if TYPE_CHECKING:
     from sqljobs import aio as aio
+    from sqljobs.schema.doctor import Finding, doctor
     from sqljobs.supervisor.supervise import Supervisor
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ __all__ = [
     "DuplicateKey",
     "Error",
     "Fail",
+    "Finding",
     "InvalidJob",
     "Job",
     "JobDep",
@@ -71,6 +73,7 @@ __all__ = [
     "configure",
     "create_engine",
     "current_job",
+    "doctor",
     "enqueue",
     "enqueue_many",
     "exponential",
@@ -87,6 +90,8 @@ def __getattr__(name: str) -> Any:
         from sqljobs.supervisor.supervise import Supervisor
 
         return Supervisor
+    if name in ("doctor", "Finding"):  # seldom needed
+        return getattr(importlib.import_module("sqljobs.schema.doctor"), name)
     if name == "aio":  # needs the extra `asyncio`
         return importlib.import_module("sqljobs.aio")
     raise AttributeError(f"module 'sqljobs' has no attribute {name!r}")

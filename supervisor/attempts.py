@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,11 +18,13 @@ from sqljobs.schema.outcomes import Outcome
 from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.children import Child, Children, Ended
 from sqljobs.supervisor.crashes import HANDLER_REACHED, cause_of_death, signal_name
-from sqljobs.supervisor.kill_ladder import Ladder, Reason, next_action, next_due, stop
+from sqljobs.supervisor.kill_ladder import Action, Ladder, Reason, next_action, next_due, stop
 from sqljobs.supervisor.liveness import Liveness, holds_open, probe
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.settings import HANDLER_REACHED_WITHIN
+from sqljobs.supervisor.sweeping import NOTHING_LEFT, Sweeper, Swept
 from sqljobs.worker_runtime.child import FINALIZED, ChildStart, run_child
+from sqljobs.worker_runtime.process_mark import Mark, mark_of
 from sqljobs.worker_runtime.registry import JobType
 
 LEAVE_SECONDS = 10.0
@@ -50,46 +52,67 @@ class Running:
 
 @dataclass(frozen=True)
 class Death:
-    """An attempt whose process is gone: the evidence, and what to write if the child has not written its end."""
+    """An attempt whose process is gone: the evidence, and what to write if the child has not written its end.
+
+    `strays`: what became of the processes that it left behind."""
 
     lease: Lease
     job_type: JobType
     evidence: Evidence
     outcome: Outcome | None
+    strays: Swept = NOTHING_LEFT
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """An attempt whose child is reaped, while what it left behind is killed."""
+
+    mark: Mark
+    death: Death
 
 
 class Attempts:
     """All attempts of this supervisor, by job id. Main thread only."""
 
-    def __init__(self, database: Database, engines: Iterable[Engine], *, kill_grace: float, deadline: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        engines: Iterable[Engine],
+        sweeper: Sweeper,
+        *,
+        kill_grace: float,
+        deadline: float,
+    ) -> None:
         self._database = database
         self._engines = tuple(engines)
         self._kill_grace = kill_grace
         self._deadline = deadline
         self._children: Children[int] = Children()
         self._running: dict[int, Running] = {}
+        self._ending: dict[int, _Ending] = {}
+        self._sweeper = sweeper
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self._running) + len(self._ending)
 
     def __iter__(self) -> Iterator[int]:
         """The jobs that have a process of ours."""
-        return iter(list(self._running))
+        return iter([*self._running, *self._ending])
 
     def __contains__(self, job_id: object) -> bool:
-        """Whether a process of this job is not yet reaped, its end written or not."""
-        return job_id in self._running
+        """Whether the process tree of this job is not yet gone, its end written or not."""
+        return job_id in self._running or job_id in self._ending
 
     def start(self, lease: Lease, job_type: JobType, loop: Loop | None) -> None:
         """Fork the child of `lease`. Raises `ForkFailed` or `ThreadsAlive`, with nothing left behind."""
-        patient = replace(self._database, busy_for=math.inf)  # a child has nothing else to do than to write its end
-        given = ChildStart(patient, job_type, os.getpid(), self._engines, reconnect_for=self._deadline)
+        given = ChildStart(self._database.patient(), job_type, os.getpid(), self._engines, reconnect_for=self._deadline)
 
         def run(report_fd: int) -> NoReturn:
             run_child(lease, given, report_fd)
 
         child = self._children.spawn(lease.job_id, run)
         self._running[lease.job_id] = Running(lease, job_type, child)
+        self._sweeper.watch(mark_of(lease.fence), child.pid, child.start_ticks)
         if loop is not None:
             loop.watch(child.pidfd, lambda: None)  # its end wakes the loop, which reaps at the next turn
 
@@ -136,23 +159,29 @@ class Attempts:
     def step_ladders(self) -> None:
         """Begin to stop what is over its time, and send the signals that are due."""
         now = boottime()
-        for job_id, running in list(self._running.items()):
-            ladder = running.ladder
-            if running.overdue_at is not None and now >= running.overdue_at:
-                ladder = stop(ladder, Reason.TIMEOUT, now)
-            elif ladder.reason is None and now >= running.child.forked_at + HANDLER_REACHED_WITHIN:
-                ladder = ladder if self._reached(running) else stop(ladder, Reason.NOT_REACHED, now)
-            ladder, action = next_action(ladder, now, self._kill_grace)
-            if action is not None:
-                self._children.signal(running.child, action.signal, group=True)
-            self._running[job_id] = replace(running, ladder=ladder)
+        due = [(job_id, action) for job_id in list(self._running) if (action := self._climb(job_id, now)) is not None]
+        killed = [self._running[job_id] for job_id, action in due if action.signal == signal.SIGKILL]
+        self._sweeper.condemn([mark_of(running.lease.fence) for running in killed], now)
+        for job_id, action in due:
+            self._children.signal(self._running[job_id].child, action.signal, group=True)
+
+    def _climb(self, job_id: int, now: float) -> Action | None:
+        running = self._running[job_id]
+        ladder = running.ladder
+        if running.overdue_at is not None and now >= running.overdue_at:
+            ladder = stop(ladder, Reason.TIMEOUT, now)
+        elif ladder.reason is None and now >= running.child.forked_at + HANDLER_REACHED_WITHIN:
+            ladder = ladder if self._reached(running) else stop(ladder, Reason.NOT_REACHED, now)
+        ladder, action = next_action(ladder, now, self._kill_grace)
+        self._running[job_id] = replace(running, ladder=ladder)
+        return action
 
     def _reached(self, running: Running) -> bool:
         return HANDLER_REACHED in self._children.reports(running.child)
 
     def next_due(self) -> float | None:
-        """When `step_ladders` has something to do by time alone, on the boot-time clock."""
-        times = []
+        """When `step_ladders` or `reap` has something to do by time alone, on the boot-time clock."""
+        times = [self._sweeper.next_due()]
         for running in self._running.values():
             if running.ladder.reason is None:
                 times.append(running.overdue_at)
@@ -163,13 +192,22 @@ class Attempts:
         return min((moment for moment in times if moment is not None), default=None)
 
     def reap(self, loop: Loop | None) -> list[Death]:
-        """The attempts whose processes have ended since the last call."""
-        deaths = []
+        """The attempts that are gone since the last call, with all that they had started."""
+        now = boottime()
         for ended in self._children.reap():
             if loop is not None:
                 loop.unwatch(ended.child.pidfd)
-            deaths.append(_death(self._running.pop(ended.child.key), ended))
-        return deaths
+            running = self._running.pop(ended.child.key)
+            mark = mark_of(running.lease.fence)
+            self._ending[ended.child.key] = _Ending(mark, _death(running, ended))
+            self._sweeper.bury(mark, now)
+        self._sweeper.run(now)
+        swept = {job_id: self._sweeper.take(ending.mark, now) for job_id, ending in self._ending.items()}
+        return [
+            replace(self._ending.pop(job_id).death, strays=strays)
+            for job_id, strays in swept.items()
+            if strays is not None
+        ]
 
     def alive(self) -> dict[int, int]:
         """Job id -> attempt of the children that live: the same process as forked, and not a zombie."""

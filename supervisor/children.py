@@ -8,11 +8,13 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, NoReturn, TypeVar
 
 from sqljobs.supervisor.liveness import other_threads, start_ticks_of
+from sqljobs.supervisor.sightings import Sighting, sight
+from sqljobs.supervisor.signal_mask import signals_blocked
 
 K = TypeVar("K", bound=Hashable)
 
@@ -92,7 +94,7 @@ class Children(Generic[K]):
         if key in self._table:
             raise KeyError(f"{key!r} has a child already")
         # Else a handler of the parent could run in the child, or an exception from one lose a child just forked.
-        with _signals_blocked():
+        with signals_blocked():
             try:
                 child = _fork(key, run)
             except OSError as error:
@@ -192,15 +194,44 @@ def _discard(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+def ended_child() -> int | None:
+    """The number of a child of this process that has ended and waits to be reaped, in a table or not.
+
+    0: none has. None: this process has no child at all."""
     try:
-        # May raise what a handler raises, and has blocked then all the same.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        yield
+        found = os.waitid(os.P_ALL, 0, _LOOK_ONLY)
+    except ChildProcessError:
+        return None
+    return found.si_pid if found is not None else 0
+
+
+def reap_stray(pid: int) -> None:
+    """Wait for a dead child that is in no table."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def kill_stray(seen: Sighting) -> bool:
+    """SIGKILL for a process that was seen, and for its group; False when we are not permitted to.
+
+    The group in one blow, since its members may go on forking. Whoever has the numbers by now is not touched."""
+    leader = sight(seen.group)
+    # 0 and 1 name no group; what we forked is in our session; a number of a younger leader was free in between.
+    is_same = leader is None or leader.process.start_ticks <= seen.process.start_ticks
+    if is_same and seen.group > 1 and seen.session != os.getsid(0):
+        _signal_group(seen.group, signal.SIGKILL)
+    try:
+        pidfd = os.pidfd_open(seen.process.pid)
+    except OSError:  # ended; or no descriptor is free, and the next pass will find it again
+        return True
+    try:
+        if start_ticks_of(seen.process.pid) == seen.process.start_ticks:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError) as error:
+        return isinstance(error, ProcessLookupError)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(pidfd)
+    return True
 
 
 def _signal_group(group: int, number: int) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from sqljobs.schema.claim import Claimer, Lease, claim, settle_claim
 from sqljobs.schema.outcomes import Cause, Outcome
-from sqljobs.schema.ready import HeldSlot, ReadyJob, Wanted, in_flight, scan
+from sqljobs.schema.ready import HeldSlot, ReadyJob, Wanted, has_work, in_flight, scan
+from sqljobs.schema.steps import step
 from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.supervisor.attempts import Attempts, boottime
 from sqljobs.supervisor.children import ForkFailed
@@ -19,6 +21,7 @@ from sqljobs.supervisor.usage import UsageLedger
 from sqljobs.worker_runtime.registry import JobType
 
 AFTER_FAILED_FORK_SECONDS = 1.0
+IDLE_HORIZON = timedelta(hours=1)
 
 
 class Claiming:
@@ -58,6 +61,12 @@ class Claiming:
             self._start(lease, now, loop)
         return bool(leases)
 
+    def is_idle(self) -> bool:
+        """Whether no child runs and there is nothing to do within the hour."""
+        return not len(self._attempts) and not self._database.read(
+            "idle", lambda tx: has_work(tx, self.wanted, IDLE_HORIZON)
+        )
+
     def _cannot_fork(self, now: float) -> bool:
         path = self._attempts.shares_sqlite()
         if path is not None:
@@ -94,7 +103,9 @@ class Claiming:
     def _start(self, lease: Lease, now: float, loop: Loop | None) -> None:
         job_type = self._job_types[lease.type]
         try:
+            step("attempt.fork")
             self._attempts.start(lease, job_type, loop)
+            step("attempt.forked")
         except ForkFailed as error:
             self._again_at = now + AFTER_FAILED_FORK_SECONDS
             self._log.error("no child could be started", job_id=lease.job_id, error=str(error))

@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from sqljobs.schema import edges, ready
+from sqljobs.schema.glance import glance
 from sqljobs.schema.leases import held_by
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
-from sqljobs.schema.transactions import Database
+from sqljobs.schema.ready import Wanted
+from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.supervisor.reaping import write_end
 from sqljobs.supervisor.reclaiming import Reclaimer
 
@@ -16,7 +18,9 @@ ORPHANED = Outcome(Cause.INTERRUPTED, error="claimed, but its child was never st
 
 
 class Duties:
-    """Looks first, by index, and writes only where there is work: an idle queue costs reads alone."""
+    """Writes only where a glance has shown work: an idle queue costs one read.
+
+    `next_due`: when the first scheduled job falls due, on the boot-time clock, if that is ahead."""
 
     def __init__(
         self, database: Database, owner: str, heartbeat: float, backoff_of: Callable[[str], Backoff], log: Any
@@ -28,23 +32,26 @@ class Duties:
         self._backoff_of = backoff_of
         self._log = log
         self._reclaim_at = 0.0
+        self.next_due: float | None = None
 
-    def run(self, now: float, known: Collection[int]) -> bool:
-        """One round; returns whether anything changed. `known`: jobs that have a child of ours, or had until just now.
+    def run(self, now: float, known: Collection[int], wanted: Wanted) -> tuple[bool, bool]:
+        """One round; returns whether anything changed, and whether any of `wanted` may be ready to claim.
 
-        Raises `DatabaseUnavailable` or `CommitUnknown`."""
-        unchecked, due = self._database.read("look", lambda tx: (edges.any_unchecked(tx), ready.due(tx)))
+        `known`: jobs that have a child of ours, or had until just now. Raises `DatabaseUnavailable` or
+        `CommitUnknown`."""
+        seen = self._database.read("look", lambda tx: glance(tx, wanted))
+        self.next_due = now + seen.due_in if seen.due_in is not None and seen.due_in > 0 else None
         # Repeating a round whose COMMIT is unknown is harmless: what is settled, or ready, is not found again.
         changed = False
-        if unchecked:
+        if seen.unchecked:
             changed |= self._check_edges()
-        if due:
-            changed |= self._database.transaction("due", lambda tx: ready.promote_due(tx, due), settle=lambda _: 1) > 0
+        if seen.due_in is not None and seen.due_in <= 0:
+            changed |= self._database.transaction("due", _promote, settle=lambda _: 1) > 0
         if now >= self._reclaim_at:
             self._reclaim_at = now + self._heartbeat
             changed |= self._reclaim(now)
             changed |= self._release_orphans(known)
-        return changed
+        return changed, changed or seen.ready
 
     def _check_edges(self) -> bool:
         count, ended = self._database.transaction("check", edges.check_edges, settle=lambda _: (1, []))
@@ -69,3 +76,7 @@ class Duties:
         for fence in taken:
             self._log.warning("reclaimed", job_id=fence.job_id, attempt=fence.attempt, owner=fence.owner)
         return bool(taken)
+
+
+def _promote(tx: Transaction) -> int:
+    return ready.promote_due(tx, ready.due(tx))

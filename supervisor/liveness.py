@@ -4,6 +4,7 @@ It never signals and never waits: for our own children the truth is `children.re
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import psutil
+
+from sqljobs.supervisor.sightings import sight
 
 
 class Liveness(StrEnum):
@@ -41,29 +44,37 @@ _THREADS_SETTLE_SECONDS = 0.1
 
 
 def start_ticks_of(pid: int) -> int | None:
-    """Clock ticks from boot to the start of process `pid`; None when there is no such process."""
+    """Clock ticks from boot to the start of process `pid`; None when there is no such process, or /proc hides it."""
     # psutil's create_time() is shifted by steps of the wall clock; the kernel's own number is not.
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            text = stat.read()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The name in parentheses may hold anything, a closing parenthesis too; field 3 follows the last one.
-    return int(text[text.rindex(b")") + 1 :].split()[19])
+    seen = sight(pid)
+    return seen.process.start_ticks if seen is not None else None
 
 
 def probe(pid: int, start_ticks: int) -> Liveness:
-    """The state of the process with this number *and* this start; another with the number counts as gone."""
+    """The state of the process with this number *and* this start; another with the number counts as gone.
+
+    One that /proc hides (mounted with hidepid) counts as alive as long as the number is in use."""
     try:
         status = psutil.Process(pid).status()
-    except psutil.NoSuchProcess:
-        return Liveness.GONE
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return Liveness.ALIVE if _is_hidden(pid) else Liveness.GONE
     # Asked for after the status: if the number is still this process's now, it was so then.
     if start_ticks_of(pid) != start_ticks:
         return Liveness.GONE
     if status in _DEAD:
         return Liveness.ZOMBIE
     return Liveness.STOPPED if status in _STOPPED else Liveness.ALIVE
+
+
+def _is_hidden(pid: int) -> bool:
+    try:
+        os.close(os.pidfd_open(pid))
+    except ProcessLookupError:
+        return False
+    except OSError as error:
+        # EINVAL, ENOENT: the number of a thread by now, not of a process.
+        return error.errno not in (errno.EINVAL, errno.ENOENT)
+    return not os.path.exists(f"/proc/{pid}/stat")
 
 
 def probe_all(processes: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Liveness]:

@@ -34,16 +34,19 @@ class Loop:
         Raises KeyError when it is not watched."""
         self._selector.unregister(fd)
 
-    def run_once(self, timeout_seconds: float | None) -> None:
+    def run_once(self, timeout_seconds: float | None) -> int:
         """Wait until something is ready or the time is over (None: for ever), then call what is due, once each.
 
-        Returns at once while a caught signal has not been taken."""
+        Returns how many callbacks were called and signals wait to be taken; at once while any signal does."""
         if self._signals:
             timeout_seconds = 0
+        called = 0
         for key, _ in self._selector.select(timeout_seconds):
             # An earlier callback may have unwatched this one, even given its number to another descriptor.
             if self._selector.get_map().get(key.fd) is key:
+                called += 1
                 key.data()
+        return called + len(self._signals)
 
     def catch(self, signum: int) -> None:
         """From now on `signum` wakes the loop and is found in `take_signals`, instead of what it did before."""

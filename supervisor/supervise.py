@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Engine
 
-from sqljobs.schema import ready
 from sqljobs.schema.claim import Claimer
 from sqljobs.schema.errors import BadHandlers, DatabaseUnavailable, Error
 from sqljobs.schema.outcomes import Backoff
 from sqljobs.schema.rehearsal import rehearse
 from sqljobs.schema.supervisors import mark_gone, owner_of
 from sqljobs.schema.transactions import CommitUnknown
+from sqljobs.supervisor.adopting import adopting
 from sqljobs.supervisor.attempts import Attempts, Death, boottime
 from sqljobs.supervisor.claiming import Claiming
 from sqljobs.supervisor.duties import Duties
 from sqljobs.supervisor.handler_modules import Handlers, load_handlers
 from sqljobs.supervisor.kill_ladder import Reason
+from sqljobs.supervisor.listening import Listening
 from sqljobs.supervisor.liveness import other_threads
 from sqljobs.supervisor.logs import supervisor_log
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.outage import Outage
-from sqljobs.supervisor.reaping import record_deaths
-from sqljobs.supervisor.registration import open_database, register_this_process
+from sqljobs.supervisor.reaping import log_ends, record_deaths
+from sqljobs.supervisor.registration import backend_of, open_database, register_this_process
 from sqljobs.supervisor.renewals import Renewals
 from sqljobs.supervisor.settings import check_settings
 from sqljobs.supervisor.shutdown import Shutdown
+from sqljobs.supervisor.sweeping import Sweeper
+from sqljobs.supervisor.takeover import Takeover
 from sqljobs.supervisor.usage import UsageLedger
+from sqljobs.supervisor.wakeups import Wakeups
 from sqljobs.worker_runtime.post_fork import known_engines
-
-IDLE_HORIZON = timedelta(hours=1)
-EXPECTED_ENDINGS = frozenset({"done", "snoozed", "cancelled"})
 
 
 class Supervisor:
@@ -56,8 +57,8 @@ class Supervisor:
         app_dir: str = ".",
         **options: Any,
     ) -> None:
-        self._database = open_database(url_or_engine)
-        self.settings = check_settings(backend=self._database.dialect.name, **options)
+        self.settings = check_settings(backend=backend_of(url_or_engine), **options)
+        self._database = open_database(url_or_engine, answer_seconds=self.settings.answer_seconds)
         loaded = load_handlers(handlers, app_dir=app_dir)
         only = self.settings.only_types
         self._job_types = {name: job_type for name, job_type in loaded.items() if not only or name in only}
@@ -65,9 +66,9 @@ class Supervisor:
             raise BadHandlers(
                 f"importing the handlers left threads running ({', '.join(threads)}): start them in a job"
             )
-        self._attempts = Attempts(
-            self._database, known_engines(), kill_grace=self.settings.kill_grace, deadline=self.settings.deadline
-        )
+        self._sweeper = Sweeper()
+        times = {"kill_grace": self.settings.kill_grace, "deadline": self.settings.deadline}
+        self._attempts = Attempts(self._database, known_engines(), self._sweeper, **times)
         self._ledger = UsageLedger()
         self._shutdown = Shutdown()
         self._deaths: list[Death] = []
@@ -83,8 +84,9 @@ class Supervisor:
             raise BadHandlers(
                 f"a connection to {path} is open, which no child can share: close it, or open it in the job"
             )
-        with Loop() as loop:
+        with Loop() as loop, adopting() as adopter:
             self._loop = loop
+            self._sweeper.adopt(adopter)
             # Before there is a row of ours that a signal could leave behind.
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
                 loop.catch(number)
@@ -96,16 +98,20 @@ class Supervisor:
                 self._turn_until_finished(loop)
             finally:
                 self._loop = None
+                self._sweeper.adopt(None)
                 gc.unfreeze()
         return self._leave()
 
     def _turn_until_finished(self, loop: Loop) -> None:
         pause = self.settings.poll_fast
-        while not self._is_finished():
-            busy = self._turn(loop.take_signals())
-            pause = self.settings.poll_fast if busy else min(pause * 2, self.settings.poll_slow)
-            if not self._is_finished():
-                loop.run_once(self._wait_for(pause))
+        wakeups = Wakeups(self._database, self._listening, poll_fast=self.settings.poll_fast, clock=boottime)
+        with contextlib.closing(self._listening):
+            while not self._is_finished():
+                busy = self._turn(loop.take_signals())
+                pause = self.settings.poll_fast if busy else min(pause * 2, self.settings.poll_slow)
+                if not self._is_finished():
+                    can_start = not self._shutdown.begun and len(self._attempts) < self.settings.slots
+                    wakeups.wait(loop, self._wait_for(pause), wanted=can_start)
 
     def tick(self) -> bool:
         """One pass, without waiting, for embedding in a loop of one's own; returns whether there was anything to do."""
@@ -130,13 +136,16 @@ class Supervisor:
         if threading.current_thread() is not threading.main_thread():
             raise Error("a supervisor runs in the main thread: its children would die with any other")
         settings, database = self.settings, self._database
-        name, self._id = register_this_process(database, settings, sorted(self._job_types))
+        name, self._id = register_this_process(database.patient(), settings, sorted(self._job_types))
         claimer = Claimer(owner_of(name, self._id), name, settings.ttl)
-        rehearse(database, claimer)
+        rehearse(database.patient(), claimer)
         self._log = supervisor_log(name)
         self._outage = Outage(self._log, boottime())
-        self._renewals = Renewals(database, claimer, self._id, heartbeat=settings.heartbeat, deadline=settings.deadline)
+        self._listening = Listening(database, self._id, self._log, boottime)
+        times = {"heartbeat": settings.heartbeat, "deadline": settings.deadline}
+        self._renewals = Renewals(database, claimer, self._id, self._listening, **times)
         self._duties = Duties(database, claimer.owner, settings.heartbeat, self._backoff_of, self._log)
+        self._takeover = Takeover(database, self._id, self._sweeper, settings.heartbeat, self._backoff_of, self._log)
         self._claiming = Claiming(database, claimer, self._job_types, self._attempts, self._ledger, settings, self._log)
         self._registered = True
         self._log.info("supervisor started", slots=settings.slots, types=sorted(self._job_types))
@@ -154,7 +163,7 @@ class Supervisor:
     def _leave(self) -> int:
         self._registered = False
         try:
-            self._database.transaction("leave", lambda tx: mark_gone(tx, [self._id]), settle=lambda _: None)
+            self._database.patient().transaction("leave", lambda tx: mark_gone(tx, [self._id]), settle=lambda _: None)
         except DatabaseUnavailable as error:
             self._log.error("supervisor ended, but could not say so", error=str(error))
             return 4
@@ -185,44 +194,35 @@ class Supervisor:
         try:
             busy = self._record_deaths()
             self._renew(now)
-            busy |= self._duties.run(now, self._attempts)
+            busy |= self._takeover.run(now)
+            changed, some_ready = self._duties.run(now, self._attempts, self._claiming.wanted)
+            busy |= changed
             if not self._shutdown.begun:
-                busy |= self._claiming.run(now, self._loop)
-                if self.settings.until_idle and not busy:
-                    self._end_when_idle()
+                if some_ready:
+                    busy |= self._claiming.run(now, self._loop)
+                if self.settings.until_idle and not busy and self._claiming.is_idle():
+                    self._log.info("idle: nothing to do within the hour")
+                    self._shutdown.ask(boottime(), None)
         except (DatabaseUnavailable, CommitUnknown) as error:
             self._outage.failed(now, error)
             if self._renewals.is_overdue(now) and self.settings.on_lease_lost == "kill":
                 self._attempts.stop_all(Reason.LEASE_LOST)
             return False
         self._outage.over(now)
+        if self._loop is not None:
+            self._listening.attend()
         return busy
 
     def _record_deaths(self) -> bool:
         if not self._deaths:
             return False
         verdicts = record_deaths(self._database, self._deaths)
-        for death in self._deaths:
-            verdict = verdicts.get(death.lease.fence)
-            cause = verdict.cause if verdict is not None and verdict.cause else "unknown"
-            self.endings[cause] += 1
-            log = self._log.info if cause in EXPECTED_ENDINGS else self._log.warning
-            log(
-                "attempt ended",
-                job_id=death.lease.job_id,
-                attempt=death.lease.attempt,
-                type=death.lease.type,
-                cause=cause,
-                state=verdict.state if verdict is not None else None,
-                why=verdict.why if verdict is not None else None,
-                signal=death.evidence.signal,
-                exit_code=death.evidence.exit_code,
-            )
+        self.endings.update(log_ends(self._log, self._deaths, verdicts))
         self._deaths = []
         return True
 
     def _renew(self, now: float) -> None:
-        if now < self._renewals.next_at:
+        if now < self._renewals.next_at and not self._listening.wants_heartbeat:
             return
         renewal = self._renewals.run(now, self._attempts.alive(), self._shutdown.state, self._ledger)
         for job_id in sorted(renewal.lost):
@@ -231,18 +231,16 @@ class Supervisor:
         self._attempts.stop(renewal.cancelled_now, Reason.CANCEL, at_once=True)
         self._attempts.stop(renewal.cancelled, Reason.CANCEL)
         self._attempts.expect_exit(renewal.ended)
-
-    def _end_when_idle(self) -> None:
-        if len(self._attempts):
-            return
-        if not self._database.read("idle", lambda tx: ready.has_work(tx, self._claiming.wanted, IDLE_HORIZON)):
-            self._log.info("idle: nothing to do within the hour")
-            self._shutdown.ask(boottime(), None)
+        if self._renewals.drain_requested and not self._shutdown.begun:
+            self._log.info("drain requested")
+            self._shutdown.ask(now, None)
 
     def _wait_for(self, pause: float) -> float:
         """Seconds until something is due by time alone, at most `pause`."""
         now = boottime()
         moments = [now + pause, self._attempts.next_due(), self._shutdown.next_due()]
-        if now >= self._outage.again_at:
-            moments.append(self._renewals.next_at)
+        if now < self._outage.again_at:
+            moments.append(self._outage.again_at)
+        else:
+            moments += [self._renewals.next_at, self._duties.next_due, self._listening.next_due()]
         return max(0.0, min(moment for moment in moments if moment is not None) - now)

@@ -4,6 +4,7 @@ import signal
 
 from tests.servers.fixtures import (
     db_url,
+    pooled_url,
     pytest_addoption,
     pytest_configure,
     pytest_generate_tests,
@@ -13,6 +14,7 @@ from tests.servers.fixtures import (
 
 __all__ = [
     "db_url",
+    "pooled_url",
     "pytest_addoption",
     "pytest_configure",
     "pytest_generate_tests",

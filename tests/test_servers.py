@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import OperationalError
 
-from tests.servers import Server
+from tests.servers import Server, ServerUnavailable, pgbouncer
+from tests.servers.postgresql import Postgresql
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
@@ -177,6 +178,24 @@ def test_missing_server_is_a_loud_skip_and_a_failure_where_required(tmp_path: Pa
     failed = run_pytest("--db", "mysql", **variables | {"SQLJOBS_REQUIRE_SERVERS": "1"})
     assert "1 error" in failed
     assert "sh scripts/install-test-servers" in failed
+
+
+def test_a_missing_pooler_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pgbouncer, "PROGRAM", tmp_path / "pgbouncer")
+    with pytest.raises(ServerUnavailable, match=r"no .*/pgbouncer"):
+        pgbouncer.Pgbouncer(Postgresql(tmp_path))
+
+
+@pytest.mark.databases("postgresql")
+def test_a_pooler_gives_each_transaction_any_session(db_url: str, pooled_url: str) -> None:
+    pids = set()
+    with transaction(pooled_url) as first, transaction(pooled_url) as second:
+        for connection in (first, second):
+            pids.add(connection.scalar(text("SELECT pg_backend_pid()")))
+    with transaction(pooled_url) as third:
+        pids.add(third.scalar(text("SELECT pg_backend_pid()")))
+        assert third.scalar(text("SELECT current_database()")) == db_url.rpartition("/")[2]
+    assert len(pids) == 2
 
 
 def test_option_db_refuses_an_unknown_kind() -> None:

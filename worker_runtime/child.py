@@ -23,6 +23,7 @@ from sqljobs.worker_runtime.arguments import BoundCall, bind_arguments
 from sqljobs.worker_runtime.endings import Cancel, Fail, Retry, Snooze
 from sqljobs.worker_runtime.leftovers import roll_back_sqlite, watch_checkouts
 from sqljobs.worker_runtime.post_fork import forget_inherited_connections, settle_in, silence_signals
+from sqljobs.worker_runtime.process_mark import mark_of, own_start_ticks
 from sqljobs.worker_runtime.registry import JobType
 from sqljobs.worker_runtime.running_job import RunningJob, set_current_job
 
@@ -47,7 +48,7 @@ def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
     """Run one attempt in the calling, freshly forked process; never returns.
 
     Exit codes: 0 after a finalize, 75 where the fence was gone, 74 where the database stayed away."""
-    settle_in(parent_pid=given.parent_pid, keep_fds=[report_fd])
+    settle_in(parent_pid=given.parent_pid, keep_fds=[report_fd], mark=mark_of(lease.fence))
     step("child.settled")
     forget_inherited_connections([*given.engines, given.database.engine])
     report = _Reports(report_fd)
@@ -105,7 +106,7 @@ def _attempt(lease: Lease, given: ChildStart, report: _Reports) -> Outcome:
         return Outcome(Cause.BAD_ARGS, error=str(error))
     if not given.database.transaction(
         "start",
-        lambda tx: start(tx, lease.fence, pid=os.getpid()),
+        lambda tx: start(tx, lease.fence, pid=os.getpid(), start_ticks=own_start_ticks()),
         settle=lambda tx: settle_start(tx, lease.fence),
         reconnect_for=given.reconnect_for,
     ):

@@ -17,6 +17,8 @@ from io import TextIOWrapper
 
 from sqlalchemy import Engine
 
+from sqljobs.worker_runtime.process_mark import Mark, carry
+
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 _OOM_SCORE_RAISE = 500
@@ -30,16 +32,18 @@ _NOT_SETTABLE = frozenset({signal.SIGKILL, signal.SIGSTOP})
 _KEPT: list[object] = []
 
 
-def settle_in(*, parent_pid: int, keep_fds: Iterable[int]) -> None:
+def settle_in(*, parent_pid: int, keep_fds: Iterable[int], mark: Mark | None = None) -> None:
     """Make the calling process a child of its own: call it once, first, right after the fork, all signals blocked.
 
     `parent_pid`: the supervisor's pid, taken before the fork; if that process is gone, so is this one at once.
-    `keep_fds`: inherited descriptors that stay usable besides 0, 1 and 2. Afterwards: own session and process
-    group, SIGKILL when the parent dies, signals as in a fresh interpreter (so SIGINT raises KeyboardInterrupt, as
-    in any Python program) and none blocked, stdin empty, stdout on stderr. Raises OSError when the kernel refuses
-    the session or the death signal."""
+    `keep_fds`: inherited descriptors that stay usable besides 0, 1 and 2. `mark`: what it, and all that it starts, can
+    be found by. Afterwards: own session and process group, SIGKILL when the parent dies, signals as in a fresh
+    interpreter (so SIGINT raises KeyboardInterrupt, as in any Python program) and none blocked, stdin empty, stdout on
+    stderr. Raises OSError when the kernel refuses the session or the death signal."""
     os.setsid()
     _die_with(parent_pid)
+    if mark is not None:
+        carry(mark)
     _reset_signals()
     _point_streams()
     _deaden_descriptors({0, 1, 2, *keep_fds})

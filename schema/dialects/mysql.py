@@ -25,7 +25,14 @@ MISSING_TABLE = frozenset({1146, 1049})  # table, or the database that configure
 
 # Lock wait timeout, deadlock, record changed, NOWAIT, statement killed or over the server's time limit for statements.
 _RETRY = frozenset({1205, 1213, 1020, 3572, 1317, 1969, 3024})
-_DISCONNECTED = frozenset({1040, 1053, 1152, 1159, 1161, 1203, 1290, 1836, 2002, 2003, 2006, 2013, 2055, 4031})
+# Lost, refused for lack of connections or of rights to write, or a server short of disk, memory or threads: may pass.
+_DISCONNECTED = frozenset(
+    {
+        *(1040, 1053, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1203, 1226, 1290, 1836),
+        *(2002, 2003, 2006, 2013, 2055, 4031),
+        *(1021, 1030, 1037, 1041, 1114),
+    }
+)
 
 
 class MySQL:

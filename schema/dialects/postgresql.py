@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sqljobs.schema.dialects.contract import Rows
 
 OLDEST = (13, 0)
+NOTIFY = "sqljobs_notify"  # execution option of a caller: False leaves it to polling
 STATEMENT_SECONDS = 30
 IDLE_SECONDS = 15
 READ_PATIENCE_SECONDS = 2.0  # for a table that somebody has locked as a whole
@@ -29,7 +30,9 @@ _BEGIN = text(
 _NOTIFY = text("SELECT pg_notify(:channel, :payload)")
 # Serialization failure, deadlock, lock timeout, statement cancelled (by an administrator, or after STATEMENT_SECONDS).
 _RETRY = frozenset({"40001", "40P01", "55P03", "57014"})
-_DISCONNECTED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25006", "53300"})
+_DISCONNECTED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25006"})
+# Classes: connection exceptions; a server short of disk, memory or connections; its own trouble with the system.
+_DISCONNECTED_CLASSES = ("08", "53", "58")
 
 
 class PostgreSQL:
@@ -86,8 +89,9 @@ class PostgreSQL:
         conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 0))"), {"token": token})
 
     def notify(self, conn: Connection, channel: str, payload: str) -> None:
-        # PREPARE TRANSACTION refuses one that has notified; its jobs are found by polling.
-        if not isinstance(conn.get_transaction(), TwoPhaseTransaction):
+        # PREPARE TRANSACTION refuses one that has notified.
+        prepares = isinstance(conn.get_transaction(), TwoPhaseTransaction)
+        if not prepares and conn.get_execution_options().get(NOTIFY, True):
             conn.execute(_NOTIFY, {"channel": channel, "payload": payload})
 
     def missing_table(self, error: BaseException) -> bool:
@@ -99,7 +103,7 @@ class PostgreSQL:
         code = getattr(error.orig, "sqlstate", None) or ""
         if code in _RETRY:
             return Trouble.RETRY
-        if error.connection_invalidated or code.startswith("08") or code in _DISCONNECTED:
+        if error.connection_invalidated or code.startswith(_DISCONNECTED_CLASSES) or code in _DISCONNECTED:
             return Trouble.DISCONNECTED
         # psycopg reports a connection that could not be made, or broke, without a code.
         if not code and type(error.orig).__name__ in ("OperationalError", "ConnectionTimeout"):

@@ -10,8 +10,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 
-from sqljobs.schema import edges, ready
+from sqljobs.schema import ready
 from sqljobs.schema.engine import create_engine
+from sqljobs.schema.glance import glance
 from sqljobs.schema.migrate import initialise
 from sqljobs.schema.transactions import Database, Transaction
 from tests.schema.rows import fill_queue, refresh_statistics
@@ -22,8 +23,7 @@ WANTED = ready.Wanted(["t"])
 LOOKS: dict[str, Callable[[Transaction], object]] = {
     "scan": lambda tx: ready.scan(tx, WANTED, SLOTS),
     "in flight": ready.in_flight,
-    "due": ready.due,
-    "unchecked": edges.any_unchecked,
+    "glance": lambda tx: glance(tx, WANTED),
 }
 
 

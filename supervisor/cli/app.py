@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 import sqljobs
-from sqljobs.supervisor.cli import acts, demo, enqueue, init, list_jobs, run, show, status, wait
+from sqljobs.supervisor.cli import acts, demo, doctor, drain, enqueue, init, list_jobs, run, show, status, wait
 from sqljobs.supervisor.cli.call import Call, common_options
 from sqljobs.supervisor.cli.failures import INTERRUPTED, report
 
@@ -21,7 +21,7 @@ def cli() -> None:
 
 for command in (
     *(init.init, run.run, enqueue.enqueue, list_jobs.list_jobs, show.show, status.status, wait.wait),
-    *(acts.cancel, acts.retry, demo.demo),
+    *(acts.cancel, acts.retry, drain.drain, doctor.doctor, demo.demo),
 ):
     cli.add_command(command)
 

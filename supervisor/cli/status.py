@@ -25,6 +25,7 @@ SUPERVISORS = (
     Column("STATE"),
     Column("SLOTS", right=True),
     Column("SEEN", need=1, right=True),
+    Column("WAKE-UP", need=2),
     Column("HOST", need=3, flexible=True),
     Column("PID", need=4, right=True),
     Column("TYPES", need=2, flexible=True, style="dim"),
@@ -78,4 +79,5 @@ def _states(states: dict[str, int]) -> Text:
 def _supervisor(row: dict[str, Any]) -> list[object]:
     seen = f"{duration(row['heartbeat_age_seconds'])} ago"
     slots = f"{row['children']}/{row['slots']}"
-    return [row["name"], row["state"], slots, seen, row["host"], row["pid"], ", ".join(row["types"] or [])]
+    types = ", ".join(row["types"] or [])
+    return [row["name"], row["state"], slots, seen, row["wakeup"], row["host"], row["pid"], types]

@@ -13,7 +13,7 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "b
 # The child starts from the registry; the supervisor needs no more of what an author imports.
 SUPERVISOR_MAY_IMPORT = {
     *("worker_runtime.child", "worker_runtime.registry", "worker_runtime.post_fork", "worker_runtime.arguments"),
-    *("worker_runtime.enqueue", "worker_runtime.wait"),
+    *("worker_runtime.enqueue", "worker_runtime.wait", "worker_runtime.process_mark"),
 }
 SQL_NAMES = {"select", "insert", "update", "delete", "text", "exists", "func", "literal", "tuple_", "case"}
 PROCESS_CALLS = {

@@ -20,9 +20,22 @@ FAILED = Outcome(Cause.FAIL, error="ValueError: no")
 def test_help_and_version(cli: Cli) -> None:
     said = cli("--help")
     assert said.code == 0
-    for name in ("init", "run", "enqueue", "list", "show", "status", "wait", "cancel", "retry", "demo"):
+    for name in (
+        "init",
+        "run",
+        "enqueue",
+        "list",
+        "show",
+        "status",
+        "wait",
+        "cancel",
+        "retry",
+        "drain",
+        "doctor",
+        "demo",
+    ):
         assert f"\n  {name} " in said.out
-    for name in ("hold", "limit", "prune", "doctor", "explain", "logs", "skip", "top"):
+    for name in ("hold", "limit", "prune", "explain", "logs", "skip", "top"):
         assert f"\n  {name} " not in said.out
     assert cli("--version").out.startswith("sqljobs 0.")
     assert cli().code == 2

@@ -4,8 +4,12 @@ import ctypes
 import os
 import select
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
+
+import pytest
 
 from sqljobs.supervisor.children import Child, Children
 from sqljobs.supervisor.liveness import (
@@ -53,6 +57,25 @@ def test_a_zombie_is_not_alive_and_gone_once_it_is_reaped(children: Table) -> No
     wait_for_ends(children)
     assert probe(child.pid, child.start_ticks) is Liveness.GONE
     assert start_ticks_of(child.pid) is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a /proc of its own")
+def test_a_process_that_proc_hides_counts_as_alive() -> None:
+    script = (
+        "import os, sys; from sqljobs.supervisor.liveness import probe, start_ticks_of; from pathlib import Path;"
+        "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534); pid = os.getppid();"
+        "print(Path(f'/proc/{pid}').exists(), start_ticks_of(pid), probe(pid, 1), probe(int(sys.argv[1]), 1))"
+    )
+    with subprocess.Popen(["/bin/true"]) as over:
+        over.wait()
+    mounted = "mount -t proc -o hidepid={} proc /proc && "
+    for way, visible in (("2", False), ("1", True)):
+        # Not by exec: the shell, root's, stays as the hidden one.
+        command = mounted.format(way) + f'"{sys.executable}" -c "$0" {over.pid}; exit $?'
+        result = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", command, script], capture_output=True, text=True, check=False
+        )
+        assert (result.stdout, result.stderr) == (f"{visible} None alive gone\n", "")
 
 
 def test_many_at_once(children: Table) -> None:

@@ -1,9 +1,11 @@
 """A queue on a real server, and real supervisors as processes of their own."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,15 +33,28 @@ class Supervisors:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(
-        self, *arguments: str, handlers: Path = HANDLERS, slots: int = 4, failpoints: str = ""
+        self,
+        *arguments: str,
+        handlers: Path = HANDLERS,
+        slots: int = 4,
+        failpoints: str = "",
+        terminal: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        """A supervisor; its log is in `folder`/supervisor-N.log."""
+        """A supervisor; its log is in `folder`/supervisor-N.log. `terminal`: of this descriptor, which controls it."""
         log = self.folder / f"supervisor-{len(self.processes)}.log"
         command = [sys.executable, "-m", "sqljobs.supervisor", "--url", self.url, "run"]
         options = ["--handlers", str(handlers), "--slots", str(slots), *QUICK_LEASES, *arguments]
         with log.open("wb") as stderr:
             environment = {**os.environ, "SQLJOBS_FAILPOINTS": failpoints}
-            process = subprocess.Popen(command + options, stderr=stderr, cwd=self.folder, env=environment)
+            process = subprocess.Popen(
+                command + options,
+                stdin=terminal,
+                stderr=stderr,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=terminal is not None,
+                preexec_fn=None if terminal is None else lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0),
+            )
         self.processes.append(process)
         return process
 
@@ -96,7 +111,7 @@ class Queue:
             notes = self.notes()
             return notes if len(notes) >= count else []
 
-        return wait_until(enough, what=f"{count} lines in the side file", timeout=240)
+        return wait_until(enough, what=f"{count} lines in the side file", timeout=full_size(90, 600))
 
 
 @pytest.fixture
@@ -115,6 +130,8 @@ def supervisors(db_url: str, tmp_path: Path) -> Iterator[Supervisors]:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
         process.wait()
+    for number, process in enumerate(started.processes):  # pytest shows it when the test has failed
+        print(f"supervisor {number} ended {process.returncode}; its log ends:\n{started.log(number)[-4000:]}")
 
 
 @pytest.fixture

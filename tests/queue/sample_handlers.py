@@ -1,5 +1,6 @@
 """Job types of the end-to-end tests. Each notes its start in a side file that no supervisor knows of."""
 
+import ctypes
 import os
 import signal
 import time
@@ -90,3 +91,19 @@ async def asynchronous(number: int) -> int:
 @sqljobs.handler
 def nap(seconds: float) -> None:
     time.sleep(seconds)
+
+
+@sqljobs.handler
+def hog(side: str, seconds: int) -> None:
+    """Sleeps in C with the interpreter's lock held, so that no Python code of this process runs meanwhile."""
+    note(side)
+    ctypes.PyDLL(None).sleep(seconds)
+    note(side, "end")
+
+
+@sqljobs.handler(max_attempts=100, backoff=sqljobs.exponential(first=0.05, cap=0.2))
+def effect(side: str) -> str:
+    """Has its effect at once and goes on for a while, so that it can be killed past it."""
+    note(side)
+    time.sleep(0.15)
+    return sqljobs.current_job().idempotency_key

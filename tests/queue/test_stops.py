@@ -1,5 +1,6 @@
 """How attempts are brought to an end: timeout, drain, shutdown, a supervisor that dies."""
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,30 @@ def test_ctrl_c_ends_with_130_and_usr1_waits(queue: Queue, supervisors: Supervis
     wait_until(lambda: "SIGINT" in supervisors.log(), what="the signal in the log")
     gate.touch()
     assert process.wait(timeout=30) == 130
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM to the group"])
+def test_what_a_terminal_sends_reaches_no_child(
+    queue: Queue, supervisors: Supervisors, tmp_path: Path, how: str
+) -> None:
+    """A terminal signals its whole foreground group; the children end in peace all the same."""
+    gate = tmp_path / "gate"
+    job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
+    keyboard, terminal = os.openpty()
+    process = supervisors.start("--grace", "600s", terminal=terminal)
+    queue.wait_for_notes(1)
+    if how == "Ctrl-C":
+        os.write(keyboard, b"\x03")
+    else:
+        os.killpg(process.pid, signal.SIGTERM)
+    wait_until(lambda: '"signal"' in supervisors.log(), what="the signal in the log")
+    gate.touch()
+    assert process.wait(timeout=30) == (130 if how == "Ctrl-C" else 0)
+    os.close(keyboard)
+    os.close(terminal)
+    info = queue.job(job_id)
+    assert (info.state, [attempt.cause for attempt in info.attempts]) == ("done", ["done"])
 
 
 def test_a_killed_supervisor_takes_its_children_along_and_its_jobs_run_again(

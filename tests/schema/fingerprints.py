@@ -41,7 +41,20 @@ def fingerprint(engine: Engine, tables: frozenset[str] = OUR_TABLES) -> list[str
 
 def _sqlite(conn: Connection, tables: frozenset[str]) -> list[str]:
     found = conn.execute(text("SELECT tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-    return sorted(f"{row.tbl_name}: {line}" for row in found if row.tbl_name in tables for line in _lines(row.sql))
+    return sorted(f"{row.tbl_name}: {part}" for row in found if row.tbl_name in tables for part in _parts(row.sql))
+
+
+def _parts(statement: str) -> list[str]:
+    """A statement of SQLite split at the commas of its outer parentheses: ALTER TABLE has added a column at the end."""
+    head, _, body = statement.partition("(")
+    parts, depth = [""], 1
+    for character in body:
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if (depth, character) == (1, ","):
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [" ".join(part.split()) for part in (head, *parts[:-1], parts[-1].rstrip().removesuffix(")"))]
 
 
 def _mysql(conn: Connection, tables: frozenset[str]) -> list[str]:

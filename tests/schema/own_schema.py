@@ -39,6 +39,7 @@ def main(url: str, schema: str) -> None:
     assert [job.job_id for job in database.read("scan", lambda tx: scan(tx, Wanted(["t"]), 5))] == [second]
     assert database.read("ready", ready_set) == {second}
     assert row(database, first).state == "done"
+    assert sqljobs.doctor(engine, repair=True) == []
     assert [one.job_id for one in lease(database, second)] == [second]
     print("ran")
     with engine.begin() as conn:

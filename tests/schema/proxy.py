@@ -21,7 +21,8 @@ class Loss(Enum):
 
 class Proxy:
     """Stands between one server and its clients. `refuse`: so many connections are cut at once. `silent`: while it is
-    true, requests are taken and thrown away, and nothing is cut: as of a host that hangs."""
+    true, requests are taken and thrown away, and nothing is cut: as of a host that hangs. `muffled`:
+    notifications of PostgreSQL do not arrive."""
 
     def __init__(self, server: URL) -> None:
         self._target = (server.host or "127.0.0.1", server.port or 0)
@@ -35,6 +36,7 @@ class Proxy:
         self._threads: list[threading.Thread] = []
         self.refuse = 0
         self.silent = False
+        self.muffled = False
 
     def lose_next(self, loss: Loss) -> None:
         """Lose the next request, whoever sends it."""
@@ -104,6 +106,8 @@ class Proxy:
 
     def _answers(self, client: socket.socket, server: socket.socket, muted: threading.Event) -> None:
         while data := _receive(server):
+            if self.muffled and data[:1] == b"A":
+                continue
             if muted.is_set():
                 self._answered.set()
             elif not _send(client, data):

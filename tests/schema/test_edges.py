@@ -5,8 +5,10 @@ from sqlalchemy import update
 
 import sqljobs
 from sqljobs import JobSpec
-from sqljobs.schema.edges import any_unchecked, check_edges, settle_ended
+from sqljobs.schema.edges import check_edges, settle_ended
+from sqljobs.schema.glance import glance
 from sqljobs.schema.outcomes import Cause, Outcome
+from sqljobs.schema.ready import Wanted
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database
 from tests.schema.actors import Stage
@@ -21,7 +23,7 @@ servers = pytest.mark.databases("postgresql", "mariadb", "mysql")
 def settle_all(database: Database) -> int:
     """What a supervisor's duties do about edges; returns how many upstreams were looked at."""
     looked = 0
-    while database.read("look", any_unchecked):
+    while database.read("look", lambda tx: glance(tx, Wanted(["t"]))).unchecked:
         count, ended = database.transaction("check", check_edges)
         for upstream in ended:
             database.transaction("settle", lambda tx, upstream=upstream: settle_ended(tx, upstream))  # type: ignore[misc]

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
 from sqljobs.schema.cancel import cancel
 from sqljobs.schema.claim import Claimer, claim
+from sqljobs.schema.control_tables import job_supervisors
+from sqljobs.schema.doctor import examine
 from sqljobs.schema.enqueue import enqueue_many
 from sqljobs.schema.errors import Refused
 from sqljobs.schema.finalize import finalize, start
@@ -26,6 +28,21 @@ from tests.schema.audit import audit
 from tests.schema.playing import no_options
 
 Move = tuple[Any, ...]
+# The one that claims in these stories, as it would have registered.
+SUPERVISOR: dict[str, Any] = {
+    "id": "1",
+    "name": "a",
+    "name_slot": "a",
+    "host": "h",
+    "boot_id": "b",
+    "pid": 1,
+    "start_ticks": 1,
+    "state": "running",
+    "slots": 4,
+    "types": ["t"],
+    "wakeup": "poll",
+    "ttl": 60.0,
+}
 number = st.integers(0, 30)
 one_spec = st.tuples(st.lists(number, max_size=4), st.booleans(), st.sampled_from([None, None, "k", "l"]))
 moves = st.one_of(
@@ -120,11 +137,13 @@ def play_all(database: Database, story: list[Move]) -> None:
     """The whole story in one transaction that is rolled back."""
 
     def work(tx: Transaction) -> None:
+        tx.conn.execute(insert(job_supervisors).values(**SUPERVISOR, started_at=tx.now, heartbeat_at=tx.now))
         history = History(tx)
         for number, move in enumerate(story):
             history.play(move)
             broken = audit(tx, settled=False)
             assert broken == [], f"after move {number}, {move}: {broken}"
+        assert examine(tx) == []
 
     database.transaction("history", work, keep=False)
 

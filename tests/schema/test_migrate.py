@@ -1,14 +1,13 @@
 """Making the tables: alone, five at once, killed half-way, beside what a user has, and refused where it must be."""
 
 import multiprocessing
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, event, inspect, make_url, text
+from sqlalchemy import Engine, inspect, make_url, text
 
 import sqljobs
 from sqljobs.schema.configure import OUR_TABLES
@@ -133,46 +132,6 @@ def test_sqlite_takes_jobs_and_Jobs_for_one_table(empty_engine: Engine) -> None:
     with pytest.raises(DatabaseUnavailable, match="'Jobs' is there already"):
         initialise(Database.of(empty_engine))
     assert table_names(empty_engine) == {"Jobs"}
-
-
-class Killed(Exception):
-    """Stands in for the death of `init`."""
-
-
-def _die_after(number: int) -> Callable[..., None]:
-    made = 0
-
-    def listener(_conn: Connection, _cursor: Any, statement: str, *_rest: Any) -> None:
-        nonlocal made
-        if statement.lstrip().startswith(("CREATE", "INSERT")):
-            made += 1
-            if made > number:
-                raise Killed
-
-    return listener
-
-
-def test_init_that_was_killed_after_any_statement_is_finished_by_the_next(
-    empty_engine: Engine, made_by_models: list[str]
-) -> None:
-    database = Database.of(empty_engine)
-    keeps_parts = empty_engine.dialect.name in ("mysql", "mariadb")
-    number = 0
-    for number in range(0, 100, 1 if keeps_parts else 6):
-        listener = _die_after(number)
-        event.listen(empty_engine, "before_cursor_execute", listener)
-        try:
-            initialise(database)
-        except Killed:
-            with pytest.raises(NotInitialised):
-                check(database)
-            continue
-        finally:
-            event.remove(empty_engine, "before_cursor_execute", listener)
-        break
-    assert number > 5
-    assert fingerprint(empty_engine, OUR_TABLES - {VERSION_TABLE}) == made_by_models
-    check(database)
 
 
 def test_beside_a_users_own_tables_and_history(empty_engine: Engine) -> None:

@@ -1,13 +1,16 @@
-"""The pytest side of the test servers: fixtures `server` and `db_url`, option `--db`, marker `databases`.
+"""The pytest side of the test servers: fixtures `server`, `db_url` and `pooled_url`, option `--db`, marker `databases`.
 
 A folder of tests gets them by importing this module's names into its conftest.py.
 """
 
 import os
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
+from tests.servers.pgbouncer import Pgbouncer
+from tests.servers.postgresql import Postgresql
 from tests.servers.registry import Servers
 from tests.servers.server import KINDS, Server, ServerFailed, ServerUnavailable
 
@@ -53,10 +56,15 @@ def server(request: pytest.FixtureRequest) -> Server:
     try:
         return request.config.stash[_servers].get(request.param)
     except ServerUnavailable as missing:
-        request.config.stash[_unavailable][request.param] = str(missing)
-        words = f"{request.param} NOT TESTED: {missing}; run `{_INSTALL}`"
+        _refuse(request, request.param, missing)
     except ServerFailed as failure:
         pytest.fail(str(failure), pytrace=False)
+
+
+def _refuse(request: pytest.FixtureRequest, name: str, missing: ServerUnavailable) -> NoReturn:
+    """Skip loudly what cannot be tested here; fail where nothing may be left out."""
+    request.config.stash[_unavailable][name] = str(missing)
+    words = f"{name} NOT TESTED: {missing}; run `{_INSTALL}`"
     if os.environ.get("SQLJOBS_REQUIRE_SERVERS") == "1":
         pytest.fail(words, pytrace=False)
     pytest.skip(words)
@@ -70,6 +78,18 @@ def db_url(server: Server) -> Iterator[str]:
     yield url
     server.start()
     server.drop_database(url)
+
+
+@pytest.fixture
+def pooled_url(request: pytest.FixtureRequest, server: Server, db_url: str) -> Iterator[str]:
+    """The database of `db_url`, on PostgreSQL, through a connection pooler in transaction mode."""
+    assert isinstance(server, Postgresql), "mark the test with databases('postgresql')"
+    try:
+        pooler = Pgbouncer(server)
+    except ServerUnavailable as missing:
+        _refuse(request, "pgbouncer", missing)
+    with pooler:
+        yield pooler.through(db_url)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

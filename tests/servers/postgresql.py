@@ -62,6 +62,7 @@ class Postgresql(ServerProcess):
             "port": self.port,
             "unix_socket_directories": self.folder,
             "max_connections": 300,
+            "max_prepared_transactions": 10,
             "shared_buffers": "64MB",
             "max_wal_size": "256MB",
             "timezone": "Asia/Kathmandu",

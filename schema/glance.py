@@ -1,0 +1,47 @@
+"""One statement that says whether there is anything to do: what an idle supervisor asks again and again. Reads only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, select
+
+from sqljobs.schema.conditions import is_unset
+from sqljobs.schema.ready import Wanted, in_state
+from sqljobs.schema.states import State
+from sqljobs.schema.tables import job_deps, jobs
+from sqljobs.schema.transactions import Transaction
+
+
+@dataclass(frozen=True)
+class Glance:
+    """`unchecked`: an edge waits to be looked at. `ready`: a wanted job may be claimed. `due_in`: seconds until the
+    first scheduled job falls due, by the database's clock; 0 or less: it has; None: there is none."""
+
+    unchecked: bool
+    ready: bool
+    due_in: float | None
+
+
+def glance(tx: Transaction, wanted: Wanted) -> Glance:
+    """Look by index alone, at one row of each kind."""
+    unchecked = select(job_deps.c.depends_on_id).where(is_unset(job_deps.c.checked)).limit(1)
+    first_due = select(jobs.c.run_after).where(in_state(State.SCHEDULED)).order_by(jobs.c.run_after).limit(1)
+    looks = {"unchecked": unchecked, "ready": _first_ready(wanted), "first_due": first_due}
+    row = tx.execute("glance", select(*(look.scalar_subquery().label(name) for name, look in looks.items()))).one()
+    return Glance(
+        unchecked=row.unchecked is not None,
+        ready=row.ready is not None,
+        due_in=None if row.first_due is None else (row.first_due - tx.now).total_seconds(),
+    )
+
+
+def _first_ready(wanted: Wanted) -> Select[Any]:
+    # In the order of the ready index, and with a type that no other index knows: PostgreSQL, believing that one of the
+    # first rows will do, would else read the whole table, or all jobs of a type that has ended a million of them.
+    unknown = jobs.c.type.concat("")
+    first = select(jobs.c.id).where(in_state(State.READY), wanted.condition(unknown))
+    for name in ("mysql", "mariadb"):
+        first = first.with_hint(jobs, "FORCE INDEX (jobs_ready)", name)
+    return first.order_by(jobs.c.state, jobs.c.group_key, jobs.c.priority, jobs.c.created_at, jobs.c.id).limit(1)

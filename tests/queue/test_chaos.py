@@ -1,0 +1,64 @@
+"""Children and supervisors killed at random under load: each job ends once, each attempt's row tells."""
+
+import os
+import random
+import signal
+from collections import Counter
+from pathlib import Path
+
+import sqljobs
+from tests.queue.conftest import Queue, Supervisors, full_size
+from tests.waiting import wait_until
+
+CAUSES = {"done", "signal", "lost", "interrupted"}
+
+
+def test_random_kills(queue: Queue, supervisors: Supervisors) -> None:
+    rng = random.Random(20261130)
+    count, child_kills, supervisor_kills = full_size(60, 1000), full_size(6, 20), full_size(1, 3)
+    ids = queue.enqueue_many([sqljobs.JobSpec("effect", {"side": str(queue.side)}) for _ in range(count)])
+    names = {supervisors.start("--until-idle", "--name", name, slots=4): name for name in ("s1", "s2")}
+    victims: set[int] = set()
+
+    def past_their_effects() -> list[int]:
+        return [pid for *_, pid, _ in queue.notes()[-8:] if pid not in victims and supervisor_of(pid)]
+
+    for number in range(child_kills):
+        victim = rng.choice(wait_until(past_their_effects, what="a child past its effect"))
+        parent = supervisor_of(victim)
+        if number % (child_kills // supervisor_kills) == 0:
+            (process,) = [process for process in names if process.pid == parent]
+            process.kill()
+            process.wait()
+            name = names.pop(process)
+            names[supervisors.start("--until-idle", "--name", name, slots=4)] = name
+        elif parent:
+            victims.add(victim)
+            os.kill(victim, signal.SIGKILL)
+    running = list(names)
+    for process in running:
+        assert process.wait(timeout=300) == 0
+    infos = queue.wait(*ids)
+    assert Counter(info.state for info in infos) == {"done": count}
+    causes = Counter(attempt.cause for info in infos for attempt in info.attempts)
+    print(f"causes {dict(causes)}, starts {len(queue.notes())}")
+    assert set(causes) <= CAUSES
+    assert causes["done"] == count
+    assert causes["signal"] >= child_kills // 2
+    assert causes["lost"] >= supervisor_kills
+    assert all(attempt.cause == "done" for info in infos for attempt in info.attempts[-1:])
+    recorded = {(info.id, attempt.attempt) for info in infos for attempt in info.attempts}
+    assert {(job, attempt) for _, job, attempt, _, _ in queue.notes()} <= recorded
+    assert sqljobs.doctor(queue.engine) == []
+    assert not any(supervisor_of(pid) for *_, pid, _ in queue.notes())
+
+
+def supervisor_of(pid: int) -> int:
+    """The parent of this process, if it is alive and runs a job; else 0."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    is_child = ") Z " not in status and b"sqljobs.supervisor" in command
+    return int(status.rpartition(")")[2].split()[1]) if is_child else 0
