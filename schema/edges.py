@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import and_, exists, func, not_, select, update
 
-from sqljobs.schema.conditions import is_unset
-from sqljobs.schema.graph import Edge, edge_of
+from sqljobs.schema.conditions import is_set, is_unset
+from sqljobs.schema.graph import NOT_NEEDED, Edge, closing_text, edge_of
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.reopen import revive
-from sqljobs.schema.states import FINAL, Event, State
+from sqljobs.schema.states import FINAL, UNCLAIMED, Event, State
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 from sqljobs.schema.wake import wake
@@ -28,12 +28,12 @@ class End(NamedTuple):
     culprit: int
 
 
-def settle_downstream(tx: Transaction, end: End) -> None:
-    """Flip the edges to `end`, unblock those that wait for nothing more, cancel those that wait in vain.
+def settle_downstream(tx: Transaction, *ended: End) -> None:
+    """Flip the edges to what has `ended`, unblock those that wait for nothing more, cancel those that wait in vain.
 
     The upstream's row is locked already, so an edge that is committed is seen here, and one that is not will be
     checked by a supervisor after its commit. Dependents are locked by primary key, in order of their ids."""
-    ends = [end]
+    ends = list(ended)
     while ends:
         following: list[End] = []
         for current in ends:
@@ -65,17 +65,16 @@ def _settle(tx: Transaction, end: End, edges: Sequence[tuple[int, str]]) -> list
     standing = {job_id: edge_of(kind, end.state, end.reason) for job_id, kind in edges}
     satisfied = [job_id for job_id, edge in standing.items() if edge is Edge.SATISFIED]
     broken = [job_id for job_id, edge in standing.items() if edge is Edge.BROKEN]
+    ended: list[End] = []
     if satisfied:
         _flip(tx, end.job_id, satisfied, satisfied=True)
-        tx.execute(
-            "unmet",
-            by_primary_key(update(jobs)).where(jobs.c.id.in_(satisfied)).values(unmet_deps=jobs.c.unmet_deps - 1),
-        )
+        count(tx, satisfied, -1)
+        ended += _close(tx, not_needed(tx, satisfied), NOT_NEEDED, None)
         unblock(tx, satisfied)
-    if not broken:
-        return []
-    _flip(tx, end.job_id, broken, satisfied=False)
-    return _doom(tx, end, broken)
+    if broken:
+        _flip(tx, end.job_id, broken, satisfied=False)
+        ended += _close(tx, broken, "dependency", end.culprit)
+    return ended
 
 
 def _lock(tx: Transaction, ids: Sequence[int]) -> None:
@@ -100,20 +99,50 @@ def unblock(tx: Transaction, ids: Sequence[int]) -> None:
     move(tx, Event.UNBLOCK, State.READY, {row.id for row in free} - later)
 
 
-def _doom(tx: Transaction, end: End, ids: Sequence[int]) -> list[End]:
-    doomed = [row.id for row in _rows(tx, ids, jobs.c.state == State.BLOCKED.value)]
-    move(
-        tx,
-        Event.DOOM,
-        State.CANCELLED,
-        doomed,
-        {
-            "reason": "dependency",
-            "reason_job_id": end.culprit,
-            "reason_text": f"job {end.culprit} did not end well",
-        },
+def count(tx: Transaction, ids: Sequence[int], by: int) -> None:
+    """These jobs wait for so many more edges."""
+    changed = by_primary_key(update(jobs)).where(jobs.c.id.in_(sorted(ids)))
+    tx.execute("unmet", changed.values(unmet_deps=jobs.c.unmet_deps + by))
+
+
+def not_needed(tx: Transaction, ids: Sequence[int]) -> Sequence[int]:
+    """Those of `ids` that wait for a failure which cannot come any more: all of their `not_ok` upstreams have ended,
+    and none of them badly."""
+    upstream = jobs.alias("upstream")
+    mine = (job_deps.c.job_id == jobs.c.id, job_deps.c.kind == "not_ok")
+    bad = and_(
+        upstream.c.state.in_((State.FAILED.value, State.CANCELLED.value)),
+        func.coalesce(upstream.c.reason, "") != NOT_NEEDED,
     )
-    return [End(job_id, State.CANCELLED, "dependency", end.culprit) for job_id in doomed]
+    statement = select(jobs.c.id).where(
+        jobs.c.id.in_(sorted(ids)),
+        jobs.c.state == State.BLOCKED.value,
+        exists().where(*mine),
+        not_(exists().where(*mine, is_unset(job_deps.c.satisfied))),
+        not_(exists().where(*mine, upstream.c.id == job_deps.c.depends_on_id, bad)),
+    )
+    return tx.execute("not_needed", statement).scalars().all()
+
+
+def awaits_failure(tx: Transaction, ids: Sequence[int]) -> set[int]:
+    """Those of `ids` that are there to follow a bad end."""
+    edges = select(job_deps.c.job_id).where(job_deps.c.job_id.in_(ids), job_deps.c.kind == "not_ok").distinct()
+    return set(tx.execute("awaits_failure", edges).scalars())
+
+
+def resettle(tx: Transaction, ids: Sequence[int]) -> None:
+    """What follows now for the blocked jobs `ids`, whose rows we hold: some are not needed, others wait for nothing."""
+    if ids:
+        settle_downstream(tx, *_close(tx, not_needed(tx, ids), NOT_NEEDED, None))
+        unblock(tx, ids)
+
+
+def _close(tx: Transaction, ids: Sequence[int], reason: str, culprit: int | None) -> list[End]:
+    """Cancel those of `ids` that are blocked, for their upstreams' sake."""
+    closed = [row.id for row in _rows(tx, ids, jobs.c.state == State.BLOCKED.value)] if ids else []
+    values = {"reason": reason, "reason_job_id": culprit, "reason_text": closing_text(reason, culprit)}
+    move(tx, Event.DOOM, State.CANCELLED, closed, values)
+    return [End(job_id, State.CANCELLED, reason, culprit or job_id) for job_id in closed]
 
 
 def _rows(tx: Transaction, ids: Sequence[int], *where: Any) -> Sequence[Any]:
@@ -138,6 +167,7 @@ def check_edges(tx: Transaction) -> tuple[int, list[int]]:
     rows = tx.execute("lock_upstreams", tx.dialect.lock(by_id, skip_locked=True)).all()
     still_open = [row.id for row in rows if State(row.state) not in FINAL]
     revive(tx, still_open)
+    unsatisfy(tx, still_open)
     _mark_checked(tx, still_open)
     return len(rows), [row.id for row in rows if State(row.state) in FINAL]
 
@@ -152,6 +182,37 @@ def settle_ended(tx: Transaction, upstream: int) -> None:
             revive(tx, [upstream])
         culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
         settle_downstream(tx, End(row.id, State(row.state), row.reason, culprit))
+        _mark_checked(tx, [upstream])  # what a bad end had satisfied at the enqueue
+
+
+def unsatisfy(tx: Transaction, upstreams: Sequence[int]) -> None:
+    """Take back what the ends of `upstreams`, which are open again, had satisfied: for dependents that nobody has
+    claimed yet, those that are there to follow any end, or a bad one."""
+    undone = (
+        select(job_deps.c.job_id, job_deps.c.depends_on_id)
+        .join(jobs, jobs.c.id == job_deps.c.job_id)
+        .where(
+            job_deps.c.depends_on_id.in_(upstreams),
+            job_deps.c.kind != "ok",
+            is_set(job_deps.c.satisfied),
+            jobs.c.state.in_([state.value for state in UNCLAIMED]),
+            jobs.c.attempt == 0,
+        )
+    )
+    edges = tx.execute("undone", undone).all()
+    if not edges:
+        return
+    ids = sorted({edge.job_id for edge in edges})
+    statement = select(jobs.c.id, jobs.c.state, jobs.c.attempt).where(jobs.c.id.in_(ids)).order_by(jobs.c.id)
+    rows = tx.execute("lock_undone", tx.dialect.lock(by_primary_key(statement))).all()
+    unclaimed = {row.id for row in rows if State(row.state) in UNCLAIMED and row.attempt == 0}
+    waiting = [row.id for row in rows if row.id in unclaimed and State(row.state) is not State.BLOCKED]
+    move(tx, Event.REOPEN, State.BLOCKED, waiting)
+    for upstream in sorted({edge.depends_on_id for edge in edges}):
+        mine = [edge.job_id for edge in edges if edge.depends_on_id == upstream and edge.job_id in unclaimed]
+        if mine:
+            _flip(tx, upstream, mine, satisfied=False)
+            count(tx, mine, 1)
 
 
 def _mark_checked(tx: Transaction, upstreams: Sequence[int]) -> None:

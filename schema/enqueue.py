@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from sqljobs.schema.conditions import in_pairs
 from sqljobs.schema.enqueue_plan import Known, Start, Upstream, first_of_key, named_positions, starts_of, upstreams_of
 from sqljobs.schema.errors import DuplicateKey, UnknownJob
-from sqljobs.schema.graph import Edge, edge_of, in_order
+from sqljobs.schema.graph import Edge, closing_text, in_order, is_good
 from sqljobs.schema.specs import CheckArgs, DefaultsOf, JobSpec, Request, check_request
 from sqljobs.schema.states import FINAL, State
 from sqljobs.schema.tables import job_deps, jobs
@@ -53,7 +53,7 @@ def enqueue_many(
     first = first_of_key(requests)
     named = [[first[position] for position in positions] for positions in named_positions(requests)]
     order = in_order(named, [f"{request.type} (number {n})" for n, request in enumerate(requests)])
-    known = _read_upstreams(tx, {item for request in requests for item in request.after if isinstance(item, int)})
+    known = _read_upstreams(tx, {item for request in requests for item in request.waits_for if isinstance(item, int)})
     existing = _existing(tx, requests, first)
     known |= _read_upstreams(tx, set(existing.values()) - known.keys())
     upstreams = upstreams_of(requests, named, first, existing)
@@ -169,9 +169,9 @@ def _row(position: int, request: Request, start: Start, batch: str, now: datetim
         "type": request.type,
         "args": request.args,
         "state": start.state.value,
-        "reason": "dependency" if ended else None,
-        "reason_text": f"job {start.doomed_by} did not end well" if ended else None,
-        "reason_job_id": start.doomed_by if ended else None,
+        "reason": start.reason,
+        "reason_text": closing_text(start.reason, start.culprit),
+        "reason_job_id": start.culprit,
         "container": False,
         "group_key": request.group,
         "weight": request.weight,
@@ -203,7 +203,7 @@ def _row(position: int, request: Request, start: Start, batch: str, now: datetim
 
 def _insert_edges(
     tx: Transaction,
-    upstreams: Sequence[Sequence[Upstream]],
+    upstreams: Sequence[Mapping[Upstream, str]],
     starts: Mapping[int, Start],
     written: Mapping[int, int],
     ids: Mapping[int, int],
@@ -213,19 +213,21 @@ def _insert_edges(
     fresh = set(written.values())
     rows: dict[tuple[int, int], dict[str, Any]] = {}
     for position, job_id in sorted(written.items()):
-        for place, edge in enumerate(upstreams[position]):
+        edges = zip(upstreams[position].items(), starts[position].edges, strict=True)
+        for place, ((edge, kind), standing) in enumerate(edges):
             upstream = edge.job_id if edge.job_id is not None else ids[edge.position or 0]
-            seen = known.get(upstream)
-            standing = Edge.OPEN if seen is None else edge_of("ok", seen.state, seen.reason)
-            rows[job_id, upstream] = {
+            if edge.job_id is None and upstream not in fresh:  # another has taken its key: nothing is known of that one
+                standing = Edge.OPEN
+            row = {
                 "job_id": job_id,
                 "depends_on_id": upstream,
-                "kind": "ok",
+                "kind": kind,
                 "position": place,
                 "satisfied": standing is Edge.SATISFIED,
                 # A bad end may be undone by a retry that cannot see this job yet.
-                "checked": standing is Edge.SATISFIED or upstream in fresh,
+                "checked": upstream in fresh or (upstream in known and is_good(*known[upstream][:2])),
             }
+            rows.setdefault((job_id, upstream), row)
     for chunk in _chunks(list(rows.values()), EDGES_PER_STATEMENT):
         tx.execute("edges", insert(job_deps), chunk)
     if not all(row["checked"] for row in rows.values()):

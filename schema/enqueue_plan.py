@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from sqljobs.schema.durations import moment_at
 from sqljobs.schema.errors import InvalidJob
-from sqljobs.schema.graph import Edge, edge_of
-from sqljobs.schema.specs import JobSpec, Request
-from sqljobs.schema.states import State
+from sqljobs.schema.graph import NOT_NEEDED, Edge, edge_of, is_good
+from sqljobs.schema.specs import JobSpec, Request, two_kinds
+from sqljobs.schema.states import FINAL, State
 
 
 class Known(NamedTuple):
@@ -31,12 +31,19 @@ class Upstream(NamedTuple):
 
 @dataclass(frozen=True)
 class Start:
-    """The state a new job begins in."""
+    """The state a new job begins in. `edges`: the standing of each of its upstreams, in their order. `reason`, and
+    `culprit`, of one that ends at birth."""
 
-    unmet: int
-    doomed_by: int | None
     state: State
     due: datetime | None
+    edges: tuple[Edge, ...]
+    reason: str | None = None
+    culprit: int | None = None
+
+    @property
+    def unmet(self) -> int:
+        """How many edges are not satisfied."""
+        return sum(edge is not Edge.SATISFIED for edge in self.edges)
 
 
 def first_of_key(requests: Sequence[Request]) -> list[int]:
@@ -56,7 +63,8 @@ def named_positions(requests: Sequence[Request]) -> list[list[int]]:
     for position, request in enumerate(requests):
         places.setdefault(request.spec, []).append(position)
     return [
-        [_place(request, item, places) for item in request.after if isinstance(item, JobSpec)] for request in requests
+        [_place(request, item, places) for item in request.waits_for if isinstance(item, JobSpec)]
+        for request in requests
     ]
 
 
@@ -73,52 +81,64 @@ def _place(request: Request, item: JobSpec, places: Mapping[JobSpec, list[int]])
 
 def upstreams_of(
     requests: Sequence[Request], named: Sequence[Sequence[int]], first: Sequence[int], existing: Mapping[int, int]
-) -> list[list[Upstream]]:
-    """For each request its edges, each upstream once, in the order given. `existing`: position -> id of a taken key."""
+) -> list[dict[Upstream, str]]:
+    """For each request its upstreams, each once, in the order given, with the kind of the edge.
+
+    `existing`: position -> id of a taken key. Raises `InvalidJob` where a key makes one of two with different kinds."""
     resolved = []
     for request, positions in zip(requests, named, strict=True):
         remaining = iter(positions)
-        edges: dict[Upstream, None] = {}
-        for item in request.after:
+        edges: dict[Upstream, str] = {}
+        for item, kind in request.waits_for.items():
             if isinstance(item, JobSpec):
                 row = first[next(remaining)]
-                edges[Upstream(existing[row], None) if row in existing else Upstream(None, row)] = None
+                upstream = Upstream(existing[row], None) if row in existing else Upstream(None, row)
             else:
-                edges[Upstream(item, None)] = None
-        resolved.append(list(edges))
+                upstream = Upstream(item, None)
+            if edges.setdefault(upstream, kind) != kind:
+                raise two_kinds(request.type, "one job (two specs have its key)")
+        resolved.append(edges)
     return resolved
 
 
 def starts_of(
     now: datetime,
     requests: Sequence[Request],
-    upstreams: Sequence[Sequence[Upstream]],
+    upstreams: Sequence[Mapping[Upstream, str]],
     new: Sequence[int],
     known: Mapping[int, Known],
 ) -> dict[int, Start]:
     """How each new job begins; `new` lists upstreams first, so that a bad end reaches down through the call."""
     starts: dict[int, Start] = {}
     for position in new:
-        unmet, doomed_by = 0, None
-        for job_id, place in upstreams[position]:
-            if job_id is None:
-                assert place is not None
-                unmet += 1
-                doomed_by = doomed_by or starts[place].doomed_by
-                continue
-            edge = edge_of("ok", known[job_id].state, known[job_id].reason)
-            unmet += edge is not Edge.SATISFIED
-            if edge is Edge.BROKEN:
-                doomed_by = doomed_by or known[job_id].culprit
+        ends = [(kind, _end_of(upstream, starts, known)) for upstream, kind in upstreams[position].items()]
+        edges = tuple(edge_of(kind, end.state, end.reason) for kind, end in ends)
         run_after = requests[position].run_after
         due = None if run_after is None else moment_at(run_after, now)
-        starts[position] = Start(unmet, doomed_by, _first_state(unmet, doomed_by, due, now), due)
+        if Edge.BROKEN in edges:
+            culprit = ends[edges.index(Edge.BROKEN)][1].culprit
+            starts[position] = Start(State.CANCELLED, due, edges, "dependency", culprit)
+        elif _is_not_needed(ends):
+            starts[position] = Start(State.CANCELLED, due, edges, NOT_NEEDED)
+        else:
+            starts[position] = Start(_first_state(edges, due, now), due, edges)
     return starts
 
 
-def _first_state(unmet: int, doomed_by: int | None, due: datetime | None, now: datetime) -> State:
-    if doomed_by is not None:
-        return State.CANCELLED
-    if unmet:
+def _end_of(upstream: Upstream, starts: Mapping[int, Start], known: Mapping[int, Known]) -> Known:
+    if upstream.job_id is not None:
+        return known[upstream.job_id]
+    assert upstream.position is not None
+    start = starts[upstream.position]
+    return Known(start.state.value, start.reason, start.culprit or 0)
+
+
+def _is_not_needed(ends: Sequence[tuple[str, Known]]) -> bool:
+    awaited = [end for kind, end in ends if kind == "not_ok"]
+    return bool(awaited) and all(State(end.state) in FINAL and is_good(end.state, end.reason) for end in awaited)
+
+
+def _first_state(edges: Sequence[Edge], due: datetime | None, now: datetime) -> State:
+    if Edge.OPEN in edges:
         return State.BLOCKED
     return State.SCHEDULED if due is not None and due > now else State.READY

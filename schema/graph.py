@@ -11,6 +11,10 @@ from sqljobs.schema.states import FINAL, State
 CIRCLE_ENDS = 5  # names shown at either end of a long circle
 
 
+KINDS = {"after": "ok", "after_any": "any", "after_failed": "not_ok"}  # option -> kind, in the order of job.upstream
+NOT_NEEDED = "not_needed"
+
+
 class Edge(Enum):
     """What an upstream's state makes of one edge."""
 
@@ -20,13 +24,25 @@ class Edge(Enum):
 
 
 def edge_of(kind: str, upstream: str, reason: str | None) -> Edge:
-    """The edge's standing: `ok` wants its upstream done (one that was not needed counts), the others want it ended."""
+    """The edge's standing: `ok` wants its upstream done (one that was not needed counts), the others want it ended.
+
+    Of a job's `not_ok` edges one at least must have a bad end besides: that is no matter of a single edge."""
     state = State(upstream)
     if state not in FINAL:
         return Edge.OPEN
-    if kind != "ok" or state is State.DONE or reason == "not_needed":
-        return Edge.SATISFIED
-    return Edge.BROKEN
+    return Edge.SATISFIED if kind != "ok" or is_good(upstream, reason) else Edge.BROKEN
+
+
+def is_good(state: str, reason: str | None) -> bool:
+    """Whether an end counts as success: done, or not needed."""
+    return state == State.DONE.value or reason == NOT_NEEDED
+
+
+def closing_text(reason: str | None, culprit: int | None) -> str | None:
+    """What is shown of a job that its upstreams have ended."""
+    if reason is None:
+        return None
+    return "none of the jobs that it is there for ended badly" if culprit is None else f"job {culprit} did not end well"
 
 
 def in_order(upstreams: Sequence[Sequence[int]], names: Sequence[str]) -> list[int]:

@@ -62,7 +62,9 @@ def _blocked() -> Select[Any]:
 
 def _satisfied() -> Select[Any]:
     # A retry of the upstream does not un-run what has been claimed; `done`, which alone satisfies `ok`, stays.
-    concerned = or_(job_deps.c.kind == "ok", in_states(UNCLAIMED))
+    concerned = or_(
+        job_deps.c.kind == "ok", and_(in_states(UNCLAIMED), jobs.c.attempt == 0, is_set(job_deps.c.checked))
+    )
     return _among_edges(is_set(job_deps.c.satisfied), concerned, not_(_satisfying()))
 
 
@@ -91,6 +93,22 @@ def _wrongly_cancelled() -> Select[Any]:
             exists().where(of_job),
             *(not_(excuse) for excuse in (to_look_at, culprit, pruned)),
         ),
+    )
+
+
+def _not_needed() -> Select[Any]:
+    """`edges.not_needed` as a rule, for jobs that nobody has claimed yet."""
+    mine = (job_deps.c.job_id == jobs.c.id, job_deps.c.kind == "not_ok")
+    undecided = or_(is_unset(job_deps.c.satisfied), is_unset(job_deps.c.checked))
+    bad = and_(_upstream.c.id == job_deps.c.depends_on_id, _upstream.c.state.in_(_FINAL), not_(_ended_well()))
+    return among_jobs(
+        and_(
+            in_states(UNCLAIMED),
+            jobs.c.attempt == 0,
+            exists().where(*mine),
+            not_(exists().where(*mine, undecided)),
+            not_(exists().where(*mine, bad)),
+        )
     )
 
 
@@ -154,6 +172,7 @@ GRAPH_INVARIANTS: tuple[Invariant, ...] = (
     Invariant("unsatisfied", "a dependency counts as unsatisfied, but that job has ended as it should", _unsatisfied()),
     Invariant("not_cancelled", "still open, though a dependency has ended badly", _not_cancelled()),
     Invariant("wrongly_cancelled", "cancelled for a dependency, though none has ended badly", _wrongly_cancelled()),
+    Invariant("not_needed", "waits for a failure that cannot come any more", _not_needed()),
     Invariant("unchecked", "a dependency ended long ago, and no supervisor has looked", _unchecked(), late=True),
     Invariant("missing_job", "dependencies of, or open jobs that wait for, jobs that do not exist", _missing()),
     Invariant("children", "the counters of children are not the numbers of children", _children(), repair=True),

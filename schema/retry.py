@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from sqljobs.schema.edges import look_again
+from sqljobs.schema.edges import awaits_failure, look_again, resettle, unsatisfy
 from sqljobs.schema.errors import Refused, UnknownJob
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.reopen import FRESH, closed_by, taken_keys
@@ -31,11 +31,14 @@ def retry(tx: Transaction, ids: Sequence[int], *, dry_run: bool = False) -> list
     rows |= {row.id: row for row in _lock(tx, sorted(reopened))}
     _refuse_taken_keys(tx, list(rows.values()))
     if not dry_run:
+        follow_failures = awaits_failure(tx, sorted(rows))
         for job_id, row in rows.items():
-            event, target = _target(tx, row, job_id in reopened)
+            event, target = _target(tx, row, job_id in reopened, job_id in follow_failures)
             limit = row.attempt + row.first_max_attempts
             move(tx, event, target, [job_id], {**FRESH, "max_attempts": limit, "key_slot": row.key})
+        unsatisfy(tx, sorted(rows))
         look_again(tx, sorted(rows))
+        resettle(tx, [job_id for job_id, row in rows.items() if job_id in follow_failures and not row.unmet_deps])
     return wanted + sorted(reopened)
 
 
@@ -72,10 +75,10 @@ def _refuse_taken_keys(tx: Transaction, rows: Sequence[Any]) -> None:
             raise Refused(f"the key {key!r} is taken by job {holder} meanwhile: cancel that one, or leave it")
 
 
-def _target(tx: Transaction, row: Any, reopened: bool) -> tuple[Event, State]:
+def _target(tx: Transaction, row: Any, reopened: bool, follows_failures: bool) -> tuple[Event, State]:
     if reopened:
         return Event.REOPEN, State.BLOCKED
-    if row.unmet_deps:
+    if row.unmet_deps or follows_failures:  # those may be gone: resettle looks
         return Event.RETRY, State.BLOCKED
     later = row.run_after is not None and row.run_after > tx.now
     return Event.RETRY, State.SCHEDULED if later else State.READY

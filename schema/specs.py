@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,13 +10,14 @@ from sqljobs.schema import values
 from sqljobs.schema.columns import JsonText
 from sqljobs.schema.durations import Moment, parse_moment
 from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.graph import KINDS
 from sqljobs.schema.payloads import to_json
 
 OPTIONS = (
     *("group", "weight", "priority", "run_after", "after", "after_any", "after_failed", "parent", "container"),
     *("key", "on_conflict", "key_for", "max_attempts", "timeout", "memory", "uses", "on_failed"),
 )
-NOT_YET = frozenset({"after_any", "after_failed", "parent", "container", "memory", "uses", "on_failed"})
+NOT_YET = frozenset({"parent", "container", "memory", "uses", "on_failed"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class Request:
     on_conflict: str
     key_for: str
     run_after: Moment | None
-    after: Sequence[int | JobSpec]
+    waits_for: Mapping[int | JobSpec, str]
     given: tuple[str, ...] = field(default=())
 
 
@@ -107,19 +108,28 @@ def check_request(spec: JobSpec, defaults_of: DefaultsOf, check_args: CheckArgs)
         on_conflict=values.check_on_conflict(given.get("on_conflict", "return")),
         key_for=values.check_key_for(given.get("key_for", "open")),
         run_after=None if run_after is None else parse_moment(run_after),
-        after=_check_after(given.get("after", ())),
+        waits_for=_check_after(job_type, given),
         given=tuple(name for name in ("max_attempts", "timeout", "memory", "uses", "on_failed") if name in given),
     )
 
 
-def _check_after(after: Any) -> list[int | JobSpec]:
-    if isinstance(after, (str, bytes, Mapping)) or not hasattr(after, "__iter__"):
-        raise InvalidJob(f"after must be a list of job ids or specs, not {type(after).__name__}")
-    found: dict[int | JobSpec, None] = {}  # ordered, each once
-    for item in after:
-        if isinstance(item, bool) or not isinstance(item, (int, JobSpec)):
-            raise InvalidJob(f"after must hold job ids or specs of the same call, not {type(item).__name__}")
-        if isinstance(item, int) and not 0 < item < 2**63:
-            raise InvalidJob(f"after: {item} is not a job id")
-        found[item] = None
-    return list(found)
+def _check_after(job_type: str, given: Mapping[str, Any]) -> dict[int | JobSpec, str]:
+    """What the job waits for, each once, with the kind of its edge: `after`, then `after_any`, then `after_failed`."""
+    found: dict[int | JobSpec, str] = {}
+    for option, kind in KINDS.items():
+        items = given.get(option, ())
+        if isinstance(items, (str, bytes, Mapping)) or not hasattr(items, "__iter__"):
+            raise InvalidJob(f"{option} must be a list of job ids or specs, not {type(items).__name__}")
+        for item in items:
+            if isinstance(item, bool) or not isinstance(item, (int, JobSpec)):
+                raise InvalidJob(f"{option} must hold job ids or specs of the same call, not {type(item).__name__}")
+            if isinstance(item, int) and not 0 < item < 2**63:
+                raise InvalidJob(f"{option}: {item} is not a job id")
+            if found.setdefault(item, kind) != kind:
+                raise two_kinds(job_type, f"job {item}" if isinstance(item, int) else f"the job of type {item.type!r}")
+    return found
+
+
+def two_kinds(job_type: str, upstream: str) -> InvalidJob:
+    """The error for a job that waits for another in two ways."""
+    return InvalidJob(f"{job_type!r} waits for {upstream} in two ways: name it in one of {', '.join(KINDS)}")

@@ -23,9 +23,9 @@ from sqljobs.worker_runtime.registry import defaults_of, lookup
 def enqueue(session: Caller, job: str | JobSpec, args: Mapping[str, Any] | None = None, /, **options: Any) -> int:
     """Insert one job in the caller's transaction and return its id; it exists if and only if the caller commits.
 
-    `job` is a type name, with `args` by name, or a spec. Options: group, weight, priority, run_after, after, key,
-    on_conflict, key_for, max_attempts, timeout. With a `key` that an open job holds, that job's id is returned and
-    nothing is written, or `DuplicateKey` is raised, as `on_conflict` says. Flushes and commits nothing.
+    `job` is a type name, with `args` by name, or a spec. Options: group, weight, priority, run_after, after, after_any,
+    after_failed, key, on_conflict, key_for, max_attempts, timeout. With a `key` that an open job holds, that job's id is
+    returned and nothing is written, or `DuplicateKey` is raised, as `on_conflict` says. Flushes and commits nothing.
     Raises `InvalidJob`, `UnknownJob`, `DuplicateKey`, `NotInitialised`, and `TypeError` for a wrong first argument or
     an unknown option; the transaction then stays as it was."""
     with callers_transaction("enqueue", session) as tx:
@@ -33,7 +33,7 @@ def enqueue(session: Caller, job: str | JobSpec, args: Mapping[str, Any] | None 
 
 
 def enqueue_many(session: Caller, specs: Iterable[JobSpec], /) -> list[int]:
-    """Insert a whole graph, all or none: specs name each other in `after`. Returns their ids in input order.
+    """Insert a whole graph, all or none: specs name each other in `after` and its kin. Returns ids in input order.
 
     Errors as for `enqueue`, and `CycleError`."""
     listed = [specs] if isinstance(specs, JobSpec) else list(specs)

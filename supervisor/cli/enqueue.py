@@ -28,6 +28,8 @@ from sqljobs.worker_runtime.registry import defaults_of
 @click.option("--args", metavar="JSON|@FILE|-", help="All arguments, as a JSON object.")
 @click.option("--arg", "pairs", metavar="NAME=VALUE", multiple=True, help="One argument; repeat it for more.")
 @click.option("--after", type=int, metavar="ID", multiple=True, help="Wait until this job is done; repeatable.")
+@click.option("--after-any", type=int, metavar="ID", multiple=True, help="Wait until this job has ended, however.")
+@click.option("--after-failed", type=int, metavar="ID", multiple=True, help="Run only if one of these ends badly.")
 @click.option("--group", metavar="NAME", help="Whose job it is, for the fair share.")
 @click.option("--weight", type=int, metavar="N", help="The group's weight in the fair share.")
 @click.option("--priority", type=int, metavar="N", help="Within its group: -1000 to 1000, higher first.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.graph import KINDS
 from sqljobs.schema.payloads import from_json
 from sqljobs.schema.renderings import shown
 from sqljobs.schema.specs import OPTIONS, JobSpec, check_request
@@ -78,10 +79,10 @@ def _plain(text: str) -> object:
 
 
 def parse_batch(text: str, known: JobTypes) -> tuple[list[str | None], list[JobSpec]]:
-    """The refs and specs of JSON lines, in their order; `after` may name any ref of the batch.
+    """The refs and specs of JSON lines, in their order; `after` and its kind may name any ref of the batch.
 
     Raises `InvalidJob`, naming the line, for anything that cannot be stored as asked."""
-    entries: list[tuple[int, str | None, JobSpec, list[Any]]] = []
+    entries: list[tuple[int, str | None, JobSpec, dict[str, list[Any]]]] = []
     by_ref: dict[str, JobSpec] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -96,7 +97,8 @@ def parse_batch(text: str, known: JobTypes) -> tuple[list[str | None], list[JobS
     for number, _, spec, after in entries:
         with _of_line(number):
             # Into the list that the spec holds: a later line may be named, even in a circle, which enqueue refuses.
-            spec.given.get("after", []).extend(_resolved(item, by_ref) for item in after)
+            for option, items in after.items():
+                spec.given[option].extend(_resolved(option, item, by_ref) for item in items)
             check_request(spec, defaults_of, check_args)
     return [ref for _, ref, _, _ in entries], [spec for _, _, spec, _ in entries]
 
@@ -109,7 +111,7 @@ def _of_line(number: int) -> Iterator[None]:
         raise InvalidJob(f"line {number}: {error}") from None
 
 
-def _parse_line(line: str, known: JobTypes) -> tuple[str | None, JobSpec, list[Any]]:
+def _parse_line(line: str, known: JobTypes) -> tuple[str | None, JobSpec, dict[str, list[Any]]]:
     stored = from_json(line, where="it")
     if not isinstance(stored, dict):
         raise InvalidJob(f"it must be a JSON object with a type, not {shown(stored)}")
@@ -122,19 +124,19 @@ def _parse_line(line: str, known: JobTypes) -> tuple[str | None, JobSpec, list[A
     if not isinstance(job_type, str):
         raise InvalidJob('it needs a type, such as {"type": "resize", "args": {"width": 64}}')
     known_type(job_type, known)
-    after = stored.pop("after", None)
-    if after is not None and not isinstance(after, list):
-        raise InvalidJob(f"after must be a list of refs and ids, not {shown(after)}")
+    after = {option: stored.pop(option) for option in KINDS if stored.get(option) is not None}
+    for option, items in after.items():
+        if not isinstance(items, list):
+            raise InvalidJob(f"{option} must be a list of refs and ids, not {shown(items)}")
     args = stored.pop("args", None)
-    options = stored if after is None else {**stored, "after": []}
-    return ref, JobSpec(job_type, args, **options), after or []
+    return ref, JobSpec(job_type, args, **stored, **{option: [] for option in after}), after
 
 
-def _resolved(item: Any, by_ref: Mapping[str, JobSpec]) -> int | JobSpec:
+def _resolved(option: str, item: Any, by_ref: Mapping[str, JobSpec]) -> int | JobSpec:
     if isinstance(item, int) and not isinstance(item, bool):
         return item
     if not isinstance(item, str):
-        raise InvalidJob(f"after must hold refs (text) and ids (numbers), not {shown(item)}")
+        raise InvalidJob(f"{option} must hold refs (text) and ids (numbers), not {shown(item)}")
     if item not in by_ref:
-        raise InvalidJob(f"after: no line has the ref {shown(item)}{nearest(item, by_ref)}")
+        raise InvalidJob(f"{option}: no line has the ref {shown(item)}{nearest(item, by_ref)}")
     return by_ref[item]

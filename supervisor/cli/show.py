@@ -30,7 +30,8 @@ ATTEMPTS = (
     Column("SUPERVISOR", need=6, flexible=True),
     Column("LAST LINE", need=3, flexible=True, style="dim"),
 )
-UPSTREAMS = (Column("ID", right=True), Column("STATE"))
+UPSTREAMS = (Column("ID", right=True), Column("STATE"), Column("RUNS", need=1, style="dim"))
+WAYS = {"ok": "after it is done", "any": "after any end", "not_ok": "after a bad end"}
 VALUE_BYTES = 1000
 TRACEBACK_LINES = 15
 ROWS_SHOWN = 50
@@ -63,7 +64,10 @@ def _parts(info: JobInfo, now: datetime) -> Iterator[RenderableType]:
         yield table(ATTEMPTS, [_attempt_row(attempt, now) for attempt in info.attempts[-ROWS_SHOWN:]])
     if info.after:
         yield Text("\nWaits for" if info.ended_at is None else "\nWaited for", style="dim")
-        rows = [[upstream.id, state_text(upstream.state or "pruned")] for upstream in info.after[:ROWS_SHOWN]]
+        rows = [
+            [upstream.id, state_text(upstream.state or "pruned"), WAYS[upstream.kind]]
+            for upstream in info.after[:ROWS_SHOWN]
+        ]
         yield Padding(table(UPSTREAMS, rows, indent=2), (0, 0, 0, 2))
         if len(info.after) > ROWS_SHOWN:
             yield Text(f"  and {len(info.after) - ROWS_SHOWN} more: see --json", style="dim")

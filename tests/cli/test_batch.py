@@ -37,6 +37,19 @@ def test_a_graph_in_any_order(cli: Cli, queue: Database) -> None:
     assert job(queue, alone).state == "ready"
 
 
+def test_kinds_of_dependencies(cli: Cli, queue: Database) -> None:
+    cli("enqueue", "first")
+    said = batch(
+        cli,
+        {"ref": "notice", "type": "notice", "after_failed": [1, "work"]},
+        {"ref": "work", "type": "work", "after": None},
+        {"type": "cleanup", "after_any": ["work"], "after": [1]},
+    )
+    notice, work, cleanup = (one["id"] for one in said.json)
+    assert [(edge.id, edge.kind) for edge in job(queue, notice).after] == [(1, "not_ok"), (work, "not_ok")]
+    assert [(edge.id, edge.kind) for edge in job(queue, cleanup).after] == [(1, "ok"), (work, "any")]
+
+
 def test_a_taken_key_and_plain_output(cli: Cli, folder: Path, queue: Database) -> None:
     cli("enqueue", "t", "--key", "k")
     (folder / "jobs.jsonl").write_text('{"type": "t", "key": "k", "ref": "x"}\n{"type": "u", "after": ["x"]}\n')
@@ -63,6 +76,9 @@ def test_an_empty_batch(cli: Cli, queue: Database) -> None:
         ({"type": "t", "runafter": 1}, "line 2: unknown key 'runafter' (did you mean 'run_after'?)"),
         ({"type": "t", "after": ["frist"]}, "line 2: after: no line has the ref 'frist' (did you mean 'first'?)"),
         ({"type": "t", "after": "first"}, "line 2: after must be a list"),
+        ({"type": "t", "after_any": "first"}, "line 2: after_any must be a list"),
+        ({"type": "t", "after_failed": ["frist"]}, "line 2: after_failed: no line has the ref 'frist'"),
+        ({"type": "t", "after": ["first"], "after_any": ["first"]}, "line 2: 't' waits for the job of type"),
         ({"type": "t", "after": [True]}, "line 2: after must hold refs (text) and ids (numbers)"),
         ({"type": "t", "after": [1.5]}, "line 2: after must hold refs (text) and ids (numbers)"),
         ({"type": "t", "after": [0]}, "line 2: after: 0 is not a job id"),

@@ -57,6 +57,17 @@ def test_all_options(cli: Cli, queue: Database) -> None:
     assert abs(found.run_after - found.created_at - timedelta(hours=2)) < timedelta(seconds=1)
 
 
+def test_kinds_of_dependencies(cli: Cli, queue: Database) -> None:
+    for _ in range(3):
+        cli("enqueue", "up")
+    assert cli("enqueue", "t", "--after-failed", 3, "--after-any", "2", "--after", "1").out == "4\n"
+    assert [(edge.id, edge.kind) for edge in job(queue, 4).after] == [(1, "ok"), (2, "any"), (3, "not_ok")]
+    assert "after any end" in cli("show", 4).out
+    said = cli("enqueue", "t", "--after", 1, "--after-any", 1)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "in two ways" in said.err
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [

@@ -127,7 +127,7 @@ def test_show_for_people(cli: Cli, jobs: dict[str, int]) -> None:
     assert "key       k1" in done
     blocked = cli("show", jobs["waits"]).out
     assert f"waits for job {jobs['running']}" in blocked
-    assert f"Waits for\n  ID  STATE\n   {jobs['running']}  running\n" in blocked
+    assert f"Waits for\n  ID  STATE    RUNS\n   {jobs['running']}  running  after it is done\n" in blocked
     assert "leased by     alice" in cli("show", jobs["running"]).out
     assert cli("show", jobs["scheduled"]).code == 0
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sqljobs.schema.enqueue_plan import Known, Start, Upstream, first_of_key, named_positions, starts_of, upstreams_of
 from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.graph import KINDS
 from sqljobs.schema.specs import NOT_YET, OPTIONS, Defaults, JobSpec, Request, check_request
 from sqljobs.schema.states import State
 
@@ -44,31 +45,43 @@ def calls(draw: st.DrawFn) -> list[JobSpec]:
     specs: list[JobSpec] = []
     for _ in range(draw(st.integers(1, 10))):
         choices: list[Any] = [*JOBS, *specs]
-        after = draw(st.lists(st.sampled_from(choices), max_size=4))
-        seconds = draw(st.sampled_from([None, 0, 60]))
-        specs.append(JobSpec("t", after=after, run_after=seconds))
+        ways = draw(st.dictionaries(st.sampled_from(choices), st.sampled_from(list(KINDS)), max_size=4))
+        edges: dict[str, Any] = {option: [item for item, way in ways.items() if way == option] for option in KINDS}
+        specs.append(JobSpec("t", **edges, run_after=draw(st.sampled_from([None, 0, 60]))))
     return specs
+
+
+def naive(spec: JobSpec, born: dict[JobSpec, str]) -> tuple[str, int]:
+    """How a job begins, in words, and for how many it waits: the contract, read aloud."""
+
+    def how(item: Any) -> str:
+        if isinstance(item, JobSpec):
+            return {"bad": "bad", "not needed": "good"}.get(born[item], "open")
+        return "good" if item in GOOD else "bad" if item in BAD else "open"
+
+    ok, either, failed = ([how(item) for item in spec.given[option]] for option in KINDS)
+    unmet = sum(how != "good" for how in ok) + sum(how == "open" for how in either + failed)
+    if "bad" in ok:
+        return "bad", unmet
+    if failed and set(failed) == {"good"}:
+        return "not needed", unmet
+    if unmet:
+        return "blocked", unmet
+    return "scheduled" if spec.given["run_after"] == 60 else "ready", unmet
 
 
 @few
 @given(specs=calls())
 def test_start_states_are_those_of_a_naive_model(specs: list[JobSpec]) -> None:
     starts = planned(specs)
-    doomed: set[JobSpec] = set()
+    born: dict[JobSpec, str] = {}
     for position, spec in enumerate(specs):
-        after = set(spec.given["after"])
-        culprits = {BAD[item] for item in after & BAD.keys()}
-        if culprits or after & doomed:
-            doomed.add(spec)
-            state = State.CANCELLED
-        elif after - GOOD:
-            state = State.BLOCKED
-        else:
-            state = State.SCHEDULED if spec.given["run_after"] == 60 else State.READY
         start = starts[position]
-        assert (start.state, start.unmet) == (state, len(after - GOOD))
-        assert (start.doomed_by is not None) == (state is State.CANCELLED)
-        assert start.doomed_by in {None, *BAD.values()}
+        born[spec], unmet = naive(spec, born)
+        shown = {"dependency": "bad", "not_needed": "not needed", None: start.state.value}[start.reason]
+        assert (shown, start.unmet) == (born[spec], unmet)
+        assert (start.state is State.CANCELLED) == (start.reason is not None)
+        assert (start.culprit in BAD.values()) == (start.reason == "dependency")
         wait = spec.given["run_after"]
         assert start.due == (None if wait is None else NOW + timedelta(seconds=wait))
 
@@ -79,8 +92,10 @@ def test_a_bad_end_reaches_down_through_the_call_with_its_root() -> None:
         specs.append(JobSpec("t", after=[1, specs[-1]]))
     beside = JobSpec("t", after=[3])
     starts = planned([*specs, beside])
-    assert [(starts[at].state, starts[at].doomed_by) for at in range(4)] == [(State.CANCELLED, 2)] * 4
-    assert (starts[4].state, starts[4].doomed_by) == (State.BLOCKED, None)
+    assert [(starts[at].state, starts[at].reason, starts[at].culprit) for at in range(4)] == [
+        (State.CANCELLED, "dependency", 2)
+    ] * 4
+    assert (starts[4].state, starts[4].reason, starts[4].culprit) == (State.BLOCKED, None, None)
 
 
 def test_equal_keys_of_one_type_share_the_first_row() -> None:
@@ -91,12 +106,12 @@ def test_equal_keys_of_one_type_share_the_first_row() -> None:
     requests.append(request(last))
     first = first_of_key(requests)
     edges = upstreams_of(requests, named_positions(requests), first, {})
-    assert edges[5] == [Upstream(None, 0), Upstream(None, 1)]
+    assert list(edges[5].items()) == [(Upstream(None, 0), "ok"), (Upstream(None, 1), "ok")]
     # The key is taken by a job that stands already, and that one is also named by its id.
     edges = upstreams_of(
         [*requests[:5], request(JobSpec("v", after=[specs[3], 7]))], [[], [], [], [], [], [3]], first, {0: 7}
     )
-    assert edges[5] == [Upstream(7, None)]
+    assert edges[5] == {Upstream(7, None): "ok"}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +191,8 @@ def test_the_jobs_own_values_come_before_the_handlers() -> None:
     own = request(JobSpec("t", group="g", weight=1, priority=0, max_attempts=1, timeout=0), defaults)
     assert (own.group, own.weight, own.priority, own.max_attempts, own.timeout) == ("g", 1, 0, 1, 0.0)
     assert (bare.given, own.given) == ((), ("max_attempts", "timeout"))
-    assert (bare.on_conflict, bare.key_for, bare.key, bare.run_after, bare.after) == ("return", "open", None, None, [])
+    assert (bare.on_conflict, bare.key_for, bare.key) == ("return", "open", None)
+    assert (bare.run_after, bare.waits_for) == (None, {})
 
 
 def test_options_make_a_new_spec_and_leave_the_old_one() -> None:

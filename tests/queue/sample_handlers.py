@@ -107,3 +107,10 @@ def effect(side: str) -> str:
     note(side)
     time.sleep(0.15)
     return sqljobs.current_job().idempotency_key
+
+
+@sqljobs.handler
+def looks_back() -> list[list[object]]:
+    """What it was there to follow."""
+    upstream = sqljobs.current_job().upstream
+    return [[job.id, job.state, job.reason.code if job.reason is not None else None] for job in upstream]

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from sqljobs.schema.graph import Edge, edge_of
+from sqljobs.schema.graph import Edge, edge_of, is_good
 from sqljobs.schema.ready import ready_set
 from sqljobs.schema.states import FINAL, State
 from sqljobs.schema.tables import job_attempts, job_deps, jobs
@@ -49,12 +49,22 @@ def _of_edges(row: Any, edges: list[Any], rows: dict[int, Any], settled: bool) -
         standing = edge_of(edge.kind, upstream.state, upstream.reason)
         if settled and not edge.checked and standing is not Edge.OPEN:
             broken.append(f"{row.id}: its edge to {upstream.id}, which is {upstream.state}, was not looked at")
-        if edge.satisfied and standing is not Edge.SATISFIED:
+        # A retry of the upstream does not un-run what has been claimed, and a supervisor is yet to see new edges.
+        stands = edge.kind != "ok" and (row.attempt > 0 or row.state in FINAL or not edge.checked)
+        if edge.satisfied and standing is not Edge.SATISFIED and not stands:
             broken.append(f"{row.id}: satisfied by {upstream.id}, which is {upstream.state}")
         if edge.checked and not edge.satisfied and standing is Edge.SATISFIED:
             broken.append(f"{row.id}: not satisfied by {upstream.id}, which is {upstream.state}")
         if edge.checked and standing is Edge.BROKEN and row.state != State.CANCELLED:
             broken.append(f"{row.id}: {row.state} though {upstream.id} is {upstream.state}")
+    awaited = [edge for edge in edges if edge.kind == "not_ok"]
+    ends = [rows[edge.depends_on_id] for edge in awaited]
+    over = bool(awaited) and all(edge.satisfied and edge.checked for edge in awaited)
+    pointless = over and all(up.state in FINAL and is_good(up.state, up.reason) for up in ends)
+    if pointless and row.attempt == 0 and row.state not in FINAL:
+        broken.append(f"{row.id}: {row.state}, and none that it is there to follow has ended badly")
+    if row.reason == "not_needed" and not (over and pointless):
+        broken.append(f"{row.id}: not needed, though {[(up.id, up.state) for up in ends]}")
     standings = [edge_of(e.kind, rows[e.depends_on_id].state, rows[e.depends_on_id].reason) for e in edges]
     # A key that another had taken at the retry keeps a job from being reopened.
     if row.reason == "dependency" and row.key is None and Edge.BROKEN not in standings:

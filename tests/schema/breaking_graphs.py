@@ -123,3 +123,12 @@ def gate_of_no_container(database: Database) -> int:
     _, child = family(database)
     change(database, child, state="blocked", closed_gates=1)
     return child
+
+
+@breaks("not_needed")
+def waits_for_no_failure(database: Database) -> int:
+    first = put(database)
+    job_id = put(database, after_failed=[first])
+    run(database, first)
+    change(database, job_id, state="ready", ended_at=None, reason=None, reason_text=None)
+    return job_id

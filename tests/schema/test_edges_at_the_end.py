@@ -1,4 +1,4 @@
-"""Edges that callers commit around the end of their upstream, unsteered: each dependent becomes ready exactly once."""
+"""Edges that callers commit around the end of their upstream, unsteered: each dependent becomes what it should."""
 
 import random
 import threading
@@ -8,10 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import sqljobs
 from sqljobs.schema import edges
+from sqljobs.schema.graph import KINDS
+from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.transactions import Database
 from tests.queue.conftest import full_size
 from tests.schema.audit import audit
 from tests.schema.playing import DONE, end, put, set_off, states
+
+FAILED = Outcome(Cause.FAIL)
 
 
 def settle_all(database: Database) -> None:
@@ -33,24 +37,30 @@ def test_edges_committed_around_the_end(database: Database) -> None:
         order: list[str] = []
         start = threading.Barrier(2)
 
-        def enqueue(one: int = one.job_id, into: list[int] = dependents, order: list[str] = order) -> None:
+        option, outcome = rng.choice(list(KINDS)), rng.choice([DONE, FAILED])
+
+        def enqueue(
+            option: str = option, one: int = one.job_id, into: list[int] = dependents, order: list[str] = order
+        ) -> None:
             with database.engine.begin() as conn:
-                into.append(sqljobs.enqueue(conn, "t", after=[one]))
+                into.append(sqljobs.enqueue(conn, "t", **{option: [one]}))
                 time.sleep(rng.uniform(0, 0.003))
             order.append("edge")
 
-        def finish(one: object = one, order: list[str] = order) -> None:
+        def finish(one: object = one, outcome: Outcome = outcome, order: list[str] = order) -> None:
             time.sleep(rng.uniform(0, 0.006))
-            end(database, one.fence, DONE)  # type: ignore[attr-defined]
+            end(database, one.fence, outcome)  # type: ignore[attr-defined]
             order.append("end")
 
         run_together(start, enqueue, finish)
         first_to_come.add(order[0])
         settle_all(database)
-        assert states(database, [one.job_id, *dependents]) == ["done", "ready"]
-        set_off(database, *dependents)
-        settle_all(database)
-        assert states(database, dependents) == ["running"]
+        runs = option == "after_any" or (option == "after") == (outcome is DONE)
+        assert states(database, dependents) == ["ready" if runs else "cancelled"], (option, outcome)
+        if runs:
+            set_off(database, *dependents)
+            settle_all(database)
+            assert states(database, dependents) == ["running"]
     assert first_to_come == {"edge", "end"}, "the race was not met from both sides"
     assert database.read("audit", audit) == []
 

@@ -13,9 +13,11 @@ from sqljobs.schema.cancel import cancel
 from sqljobs.schema.claim import Claimer, claim
 from sqljobs.schema.control_tables import job_supervisors
 from sqljobs.schema.doctor import examine
+from sqljobs.schema.edges import check_edges, settle_ended
 from sqljobs.schema.enqueue import enqueue_many
-from sqljobs.schema.errors import Refused
+from sqljobs.schema.errors import InvalidJob, Refused
 from sqljobs.schema.finalize import finalize, start
+from sqljobs.schema.graph import KINDS
 from sqljobs.schema.moves import Fence
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.ready import promote_due
@@ -44,7 +46,8 @@ SUPERVISOR: dict[str, Any] = {
     "ttl": 60.0,
 }
 number = st.integers(0, 30)
-one_spec = st.tuples(st.lists(number, max_size=4), st.booleans(), st.sampled_from([None, None, "k", "l"]))
+edge = st.tuples(st.sampled_from(list(KINDS)), number)
+one_spec = st.tuples(st.lists(edge, max_size=4), st.booleans(), st.sampled_from([None, None, "k", "l"]))
 moves = st.one_of(
     st.tuples(st.just("enqueue"), st.lists(one_spec, min_size=1, max_size=5)),
     st.tuples(st.just("claim"), st.lists(number, min_size=1, max_size=4)),
@@ -53,6 +56,7 @@ moves = st.one_of(
     st.tuples(st.just("cancel"), st.lists(number, min_size=1, max_size=3)),
     st.tuples(st.just("retry"), number),
     st.tuples(st.just("time passes")),
+    st.tuples(st.just("look")),
 )
 
 
@@ -68,14 +72,21 @@ class History:
         verb = move[0].replace(" ", "_")
         getattr(self, f"_{verb}")(*move[1:])
 
-    def _enqueue(self, described: list[tuple[list[int], bool, str | None]]) -> None:
+    def _enqueue(self, described: list[tuple[list[tuple[str, int]], bool, str | None]]) -> None:
         specs: list[JobSpec] = []
         for deps, delayed, key in described:
             known: list[int | JobSpec] = [*self.ids, *specs]
-            after = [known[n % len(known)] for n in deps] if known else []
-            options: dict[str, Any] = {"after": after, "run_after": "1h" if delayed else None, "key": key}
+            options: dict[str, Any] = {"run_after": "1h" if delayed else None, "key": key}
+            ways = {known[n % len(known)]: option for option, n in deps} if known else {}
+            for upstream, option in ways.items():
+                options.setdefault(option, []).append(upstream)
             specs.append(JobSpec("t", **options, key_for="ever" if key == "l" else "open"))
-        made = enqueue_many(self.tx, specs, no_options, lambda _type, _args: None)
+        try:
+            made = enqueue_many(self.tx, specs, no_options, lambda _type, _args: None)
+        except InvalidJob:
+            keys = [spec.given["key"] for spec in specs if spec.given["key"] is not None]
+            assert keys, "refused, though no two specs can be one job"
+            return
         self.ids += [one.id for one in made if one.created]
 
     def _claim(self, numbers: list[int]) -> None:
@@ -125,6 +136,12 @@ class History:
         ids = self.tx.conn.execute(scheduled).scalars().all()
         self.tx.conn.execute(update(jobs).where(jobs.c.id.in_(ids)).values(run_after=past))
         assert promote_due(self.tx, ids) == len(ids)
+
+    def _look(self) -> None:
+        """As a supervisor does it: edges that nobody has looked at yet."""
+        _, ended = check_edges(self.tx)
+        for upstream in ended:
+            settle_ended(self.tx, upstream)
 
     def _job(self, n: int) -> int | None:
         return self.ids[n % len(self.ids)] if self.ids else None
