@@ -25,7 +25,7 @@ def enqueue(session: Caller, job: str | JobSpec, args: Mapping[str, Any] | None 
 
     `job` is a type name, with `args` by name, or a spec. Options: group, weight, priority, run_after, after, after_any,
     after_failed, key, on_conflict, key_for, max_attempts, timeout. With a `key` that an open job holds, the id of that
-    one is returned and nothing is written, or `DuplicateKey` is raised, as `on_conflict` says. Flushes and commits nothing.
+    one is returned and nothing is written, or `DuplicateKey` is raised, as `on_conflict` says. Commits nothing.
     Raises `InvalidJob`, `UnknownJob`, `DuplicateKey`, `NotInitialised`, and `TypeError` for a wrong first argument or
     an unknown option; the transaction then stays as it was."""
     with callers_transaction("enqueue", session) as tx:
