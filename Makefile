@@ -10,6 +10,9 @@ demo:  ## the README's first command: index a folder of source code on SQLite
 test:  ## the README's second command: install what the tests need and run everything
 	sh scripts/test
 
+coverage:  ## the same, and what the tests have run, in forked processes, too
+	COVERAGE=1 sh scripts/test
+
 quick:  ## tests that need no server and no process
 	$(PYTHON) -m pytest tests/pure tests/architecture
 
@@ -31,4 +34,4 @@ bench:  ## the tick on 300,000 rows against the tick on 1,000, on SQLite
 clean:  ## what builds and tests leave behind
 	rm -rf build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test quick sqlite check format diagram bench clean
+.PHONY: help demo test coverage quick sqlite check format diagram bench clean

@@ -35,6 +35,8 @@ class SupervisorRow(Model):
     ttl: Mapped[float] = mapped_column(Double)
     # An operator's wish, read at each heartbeat: claim nothing more, let children end, leave.
     drain_requested_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    # Seconds; NULL in rows of version 0001. Who takes over has to wait for two of them.
+    heartbeat: Mapped[float | None] = mapped_column(Double)
 
     __table_args__ = (INNODB,)
 

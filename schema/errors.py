@@ -38,7 +38,9 @@ class NotInitialised(Error):
 def tables_missing(schema: str | None) -> NotInitialised:
     """The one way to say it: names the schema that was looked in, since Python code does not read sqljobs.toml."""
     if schema is None:
-        return NotInitialised("the tables of sqljobs are missing: run `sqljobs init`")
+        return NotInitialised(
+            "the tables of sqljobs are missing: run `sqljobs init`, or name the schema they are in (SQLJOBS_SCHEMA)"
+        )
     return NotInitialised(
         f"the tables of sqljobs are missing in schema {schema!r}: run `sqljobs --schema {schema} init`"
     )

@@ -19,8 +19,9 @@ LONGEST_NAP_SECONDS = 1.0
 class Failures:
     """Each kind is counted by itself: an outage uses up no retries of a deadlock.
 
-    `reconnect_for`: seconds to look for a lost database; one fresh connection is tried in any case, since a pooled one
-    may have been dead for long. `busy_for`: seconds after which a busy database is given up before its retries are."""
+    `reconnect_for`: seconds to look for a lost database, or to bear a busy one beyond its retries; one fresh connection
+    is tried in any case, since a pooled one may have been dead for long. `busy_for`: seconds after which a busy one is
+    given up before its retries are."""
 
     def __init__(self, dialect: Dialect, *, reconnect_for: float = 0.0, busy_for: float = math.inf) -> None:
         self._dialect = dialect
@@ -48,7 +49,8 @@ class Failures:
             _nap(self._connections)
         else:
             self._busy += 1
-            if self._busy > RETRIES or time.monotonic() >= self._busy_until:
+            now = time.monotonic()
+            if (self._busy > RETRIES and now >= self._reconnect_until) or now >= self._busy_until:
                 raise DatabaseUnavailable(f"the database stays busy: {one_line(error)}") from error
             _nap(self._busy)
 

@@ -10,8 +10,10 @@ from sqlalchemy import select, update
 
 from sqljobs.schema.claim import Claimer
 from sqljobs.schema.conditions import is_set
+from sqljobs.schema.control_tables import job_supervisors
 from sqljobs.schema.moves import Fence, by_primary_key
 from sqljobs.schema.outcomes import Cause
+from sqljobs.schema.supervisors import id_of
 from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import Transaction
 
@@ -32,11 +34,14 @@ class Renewal:
 
 @dataclass(frozen=True)
 class Lapsed:
-    """A lease that the database's clock says has run out; a hint, until its heartbeat is seen not to move."""
+    """A lease that the database's clock says has run out; a hint, until its heartbeat is seen not to move.
+
+    `heartbeat`: seconds between the renewals of its owner, as far as that is known."""
 
     fence: Fence
     type: str
     heartbeat_at: datetime
+    heartbeat: float
 
 
 def renew(tx: Transaction, claimer: Claimer, held: Mapping[int, int]) -> Renewal:
@@ -95,9 +100,21 @@ def lapsed(tx: Transaction, *, not_owner: str) -> Sequence[Lapsed]:
         .order_by(jobs.c.lease_expires)
         .limit(PAGE)
     )
+    rows = tx.execute("lapsed", statement).all()
+    if not rows:
+        return []
+    owners = select(job_supervisors.c.id, job_supervisors.c.heartbeat).where(
+        job_supervisors.c.id.in_(sorted({id_of(row.lease_owner) for row in rows}))
+    )
+    heartbeats = {row.id: row.heartbeat or 0.0 for row in tx.execute("owners", owners)}
     return [
-        Lapsed(Fence(row.id, row.attempt, row.lease_owner), row.type, row.heartbeat_at)
-        for row in tx.execute("lapsed", statement)
+        Lapsed(
+            Fence(row.id, row.attempt, row.lease_owner),
+            row.type,
+            row.heartbeat_at,
+            heartbeats.get(id_of(row.lease_owner), 0.0),
+        )
+        for row in rows
     ]
 
 

@@ -23,7 +23,7 @@ def read_status(tx: Transaction) -> dict[str, Any]:
     counts = tx.execute("states", select(jobs.c.state, func.count().label("jobs")).group_by(jobs.c.state))
     states = dict.fromkeys((state.value for state in State), 0) | {row.state: row.jobs for row in counts}
     oldest = tx.execute("oldest", select(func.min(jobs.c.created_at)).where(in_state(State.READY))).scalar_one()
-    supervisors = read_supervisors(tx)
+    supervisors = sorted(read_supervisors(tx), key=lambda row: row.is_gone)  # else the oldest first
     children = _children(tx)
     return {
         "schema_version": version_of(tx.conn),

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from sqljobs.schema.columns import NAME_LENGTH
 from sqljobs.schema.control_tables import job_supervisors, job_usage
 from sqljobs.schema.errors import DatabaseUnavailable, Refused
 from sqljobs.schema.transactions import Database, Transaction
 
 NAMES_TRIED = 1000
+REMEMBERED = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Registration:
-    """One start of a supervisor. `process` is (pid, start ticks), valid on `boot_id`; `ttl` in seconds."""
+    """One start of a supervisor. `pid` and `start_ticks` are valid on `boot_id`; `ttl` and `heartbeat` in seconds."""
 
     id: str
     name: str
@@ -30,6 +32,7 @@ class Registration:
     slots: int
     types: Sequence[str]
     ttl: float
+    heartbeat: float
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ def id_of(owner: str) -> str:
 def register(database: Database, wanted: Registration) -> str:
     """Write the row under the wanted name, or NAME-2, NAME-3, ... while that is taken; returns the name."""
     for number in range(1, NAMES_TRIED):
-        name = wanted.name if number == 1 else f"{wanted.name}-{number}"
+        suffix = "" if number == 1 else f"-{number}"
+        name = wanted.name[: NAME_LENGTH - len(suffix)].rstrip() + suffix
         try:
             database.transaction("register", lambda tx, name=name: _insert(tx, wanted, name))  # type: ignore[misc]
         except IntegrityError:
@@ -83,6 +87,7 @@ def register(database: Database, wanted: Registration) -> str:
 
 
 def _insert(tx: Transaction, wanted: Registration, name: str) -> None:
+    _forget(tx)
     tx.execute(
         "insert",
         insert(job_supervisors).values(
@@ -100,6 +105,7 @@ def _insert(tx: Transaction, wanted: Registration, name: str) -> None:
             started_at=tx.now,
             heartbeat_at=tx.now,
             ttl=wanted.ttl,
+            heartbeat=wanted.heartbeat,
         ),
     )
 
@@ -118,6 +124,17 @@ def drain_requested(tx: Transaction, supervisor_id: str) -> bool:
     """Whether an operator wants this start to claim nothing more and to end."""
     statement = select(job_supervisors.c.drain_requested_at).where(job_supervisors.c.id == supervisor_id)
     return tx.execute("drain", statement).scalar() is not None
+
+
+def _forget(tx: Transaction) -> None:
+    """Starts that were over long ago: what they had used is decayed, and what they held was taken back."""
+    over = select(job_supervisors.c.id).where(
+        job_supervisors.c.name_slot.is_(None), job_supervisors.c.heartbeat_at < tx.now - REMEMBERED
+    )
+    ids = tx.execute("over", over).scalars().all()
+    for table, column in ((job_usage, job_usage.c.supervisor_id), (job_supervisors, job_supervisors.c.id)):
+        if ids:
+            tx.execute("forget", delete(table).where(column.in_(ids)))
 
 
 def request_drain(tx: Transaction, name: str) -> list[SeenSupervisor]:

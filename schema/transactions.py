@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqljobs.schema.dialects import Dialect, Trouble, dialect_for
 from sqljobs.schema.dialects.contract import READ_COMMITTED
 from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
+from sqljobs.schema.engine import is_memory
 from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
 from sqljobs.schema.failures import Failures, one_line
 from sqljobs.schema.steps import step
@@ -64,15 +65,17 @@ class Transaction:
 class Database:
     """An engine and the rules of its database. The engine may be a user's own: its defaults do not matter.
 
-    `busy_for`: seconds after which a transaction gives up on a busy database, for callers that have more to do."""
+    `busy_for`: seconds after which a transaction gives up on a busy database, for callers that have more to do.
+    `must_exist`: SQLite shall not make the file anew."""
 
     engine: Engine
     dialect: Dialect
     busy_for: float = math.inf
+    must_exist: bool = False
 
     @classmethod
-    def of(cls, engine: Engine, *, busy_for: float = math.inf) -> Database:
-        return cls(engine, dialect_for(engine), busy_for)
+    def of(cls, engine: Engine, *, busy_for: float = math.inf, must_exist: bool = False) -> Database:
+        return cls(engine, dialect_for(engine), busy_for, must_exist)
 
     def patient(self) -> Database:
         """The same for a caller that has nothing else to do."""
@@ -91,9 +94,13 @@ class Database:
                 self.dialect.restore(conn)
 
     def _connect(self) -> Connection:
-        folder = os.path.dirname(self.engine.url.database or "") if self.dialect.name == "sqlite" else ""
-        if folder and not self.engine.url.database.startswith("file:") and not os.path.isdir(folder):  # type: ignore[union-attr]
-            raise DatabaseUnavailable(f"there is no folder {folder}: make it first, or check the database URL")
+        name = self.engine.url.database if self.dialect.name == "sqlite" else None
+        if name and not name.startswith("file:") and not is_memory(self.engine.url):
+            folder = os.path.dirname(name)
+            if folder and not os.path.isdir(folder):
+                raise DatabaseUnavailable(f"there is no folder {folder}: make it first, or check the database URL")
+            if self.must_exist and not os.path.exists(name):
+                raise DatabaseUnavailable(f"there is no file {name} any more: put it back, or run `sqljobs init`")
         try:
             return self.engine.connect()
         except (TypeError, ValueError) as error:  # drivers take the options of a URL as keywords

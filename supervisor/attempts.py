@@ -18,7 +18,7 @@ from sqljobs.schema.outcomes import Outcome
 from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.children import Child, Children, Ended
 from sqljobs.supervisor.crashes import HANDLER_REACHED, cause_of_death, signal_name
-from sqljobs.supervisor.kill_ladder import Action, Ladder, Reason, next_action, next_due, stop
+from sqljobs.supervisor.kill_ladder import Action, Ladder, Reason, Stopping, next_action, next_due, stop
 from sqljobs.supervisor.liveness import Liveness, holds_open, probe
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.settings import HANDLER_REACHED_WITHIN
@@ -81,12 +81,12 @@ class Attempts:
         sweeper: Sweeper,
         *,
         kill_grace: float,
-        deadline: float,
+        reconnect_for: float,
     ) -> None:
         self._database = database
         self._engines = tuple(engines)
         self._kill_grace = kill_grace
-        self._deadline = deadline
+        self._reconnect_for = reconnect_for
         self._children: Children[int] = Children()
         self._running: dict[int, Running] = {}
         self._ending: dict[int, _Ending] = {}
@@ -105,7 +105,8 @@ class Attempts:
 
     def start(self, lease: Lease, job_type: JobType, loop: Loop | None) -> None:
         """Fork the child of `lease`. Raises `ForkFailed` or `ThreadsAlive`, with nothing left behind."""
-        given = ChildStart(self._database.patient(), job_type, os.getpid(), self._engines, reconnect_for=self._deadline)
+        database = self._database.patient()
+        given = ChildStart(database, job_type, os.getpid(), self._engines, reconnect_for=self._reconnect_for)
 
         def run(report_fd: int) -> NoReturn:
             run_child(lease, given, report_fd)
@@ -156,14 +157,18 @@ class Attempts:
     def stop_all(self, reason: Reason) -> None:
         self.stop(list(self._running), reason)
 
-    def step_ladders(self) -> None:
-        """Begin to stop what is over its time, and send the signals that are due."""
+    def step_ladders(self) -> list[Stopping]:
+        """Begin to stop what is over its time, and send the signals that are due; returns whom and which."""
         now = boottime()
         due = [(job_id, action) for job_id in list(self._running) if (action := self._climb(job_id, now)) is not None]
         killed = [self._running[job_id] for job_id, action in due if action.signal == signal.SIGKILL]
         self._sweeper.condemn([mark_of(running.lease.fence) for running in killed], now)
         for job_id, action in due:
             self._children.signal(self._running[job_id].child, action.signal, group=True)
+        return [
+            Stopping(job_id, self._running[job_id].lease.attempt, self._running[job_id].ladder.reason, action.signal)
+            for job_id, action in due
+        ]
 
     def _climb(self, job_id: int, now: float) -> Action | None:
         running = self._running[job_id]

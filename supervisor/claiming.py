@@ -14,6 +14,7 @@ from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.supervisor.attempts import Attempts, boottime
 from sqljobs.supervisor.children import ForkFailed
 from sqljobs.supervisor.fair_share import Candidate, Held, group_weights, rank
+from sqljobs.supervisor.liveness import other_threads
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.reaping import write_end
 from sqljobs.supervisor.settings import Settings
@@ -68,6 +69,12 @@ class Claiming:
         )
 
     def _cannot_fork(self, now: float) -> bool:
+        if threads := other_threads():
+            self._again_at = now + AFTER_FAILED_FORK_SECONDS
+            self._log.error(
+                "nothing is claimed while other threads run, whose locks a child could not have", threads=threads
+            )
+            return True
         path = self._attempts.shares_sqlite()
         if path is not None:
             self._again_at = now + AFTER_FAILED_FORK_SECONDS

@@ -27,7 +27,7 @@ class Duties:
     ) -> None:
         self._database = database
         self._owner = owner
-        self._reclaimer = Reclaimer(database, owner, 2 * heartbeat)
+        self._reclaimer = Reclaimer(database, owner, heartbeat)
         self._heartbeat = heartbeat
         self._backoff_of = backoff_of
         self._log = log

@@ -9,12 +9,14 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from sqljobs.schema.errors import BadHandlers
 from sqljobs.schema.payloads import safe_text
+from sqljobs.schema.renderings import shown
+from sqljobs.schema.values import nearest
 from sqljobs.worker_runtime.registry import JobType, forget_module, provided_by
 
 Handlers = str | os.PathLike[str] | ModuleType
@@ -124,3 +126,11 @@ def _where(error: BaseException) -> str:
     # Handlers may themselves be installed as a package.
     found = own or installed
     return f" ({found[-1][0]}, line {found[-1][1]})" if found else ""
+
+
+def narrowed(job_types: Mapping[str, JobType], only: Sequence[str]) -> dict[str, JobType]:
+    """Those that `only` names, all where it names none. Raises `BadHandlers` for a name that is not there."""
+    for name in only:
+        if name not in job_types:
+            raise BadHandlers(f"only_type: no handler is called {shown(name)}{nearest(name, job_types)}")
+    return {name: job_type for name, job_type in job_types.items() if not only or name in only}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Reason(StrEnum):
@@ -92,3 +93,12 @@ def _above(ladder: Ladder) -> tuple[Rung, ...]:
         return ()
     steps = [rung.step for rung in LADDER]
     return LADDER[steps.index(ladder.step) + 1 if ladder.step in steps else 0 :]
+
+
+class Stopping(NamedTuple):
+    """A signal that was sent to an attempt, and why it is being stopped."""
+
+    job_id: int
+    attempt: int
+    reason: Reason | None
+    signal: signal.Signals

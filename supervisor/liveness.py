@@ -37,6 +37,7 @@ class ProcessId:
     boot_id: str
 
 
+SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 _DEAD = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 # A thread that was joined stays visible in /proc for a moment.
@@ -58,12 +59,24 @@ def probe(pid: int, start_ticks: int) -> Liveness:
         status = psutil.Process(pid).status()
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return Liveness.ALIVE if _is_hidden(pid) else Liveness.GONE
+    except OSError as error:
+        return _unknown(error)
     # Asked for after the status: if the number is still this process's now, it was so then.
-    if start_ticks_of(pid) != start_ticks:
-        return Liveness.GONE
+    try:
+        if start_ticks_of(pid) != start_ticks:
+            return Liveness.GONE
+    except OSError as error:
+        return _unknown(error)
     if status in _DEAD:
         return Liveness.ZOMBIE
     return Liveness.STOPPED if status in _STOPPED else Liveness.ALIVE
+
+
+def _unknown(error: OSError) -> Liveness:
+    """Nobody is held for dead because this process is short of descriptors or memory."""
+    if error.errno in SHORTAGES:
+        return Liveness.ALIVE
+    raise error
 
 
 def _is_hidden(pid: int) -> bool:

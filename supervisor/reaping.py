@@ -11,6 +11,7 @@ from sqljobs.schema.moves import Fence
 from sqljobs.schema.outcomes import Backoff, Outcome
 from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.supervisor.attempts import Death
+from sqljobs.supervisor.kill_ladder import Stopping
 from sqljobs.supervisor.sweeping import Swept
 
 NAMED = 20
@@ -59,6 +60,12 @@ def log_ends(log: Any, deaths: Sequence[Death], verdicts: Mapping[Fence, Verdict
         )
         log_swept(log, death.strays, job_id=death.lease.job_id, attempt=death.lease.attempt)
         yield cause
+
+
+def log_stopping(log: Any, sent: Sequence[Stopping]) -> None:
+    """Say at once what is done to an attempt: its end can be written only when the database answers."""
+    for job_id, attempt, reason, number in sent:
+        log.info("stopping attempt", job_id=job_id, attempt=attempt, why=reason, signal=number.name)
 
 
 def log_swept(log: Any, swept: Swept, **about: Any) -> None:

@@ -16,22 +16,26 @@ LOST = Outcome(Cause.LOST, error="lost: its supervisor renewed the lease no more
 
 class Reclaimer:
     """The confirm window: expiry by the database's clock is a hint, two heartbeats without a renewal on this host's
-    boot-time clock are the proof. A clock step or a long outage thus reclaims nothing.
+    boot-time clock are the proof: two of the owner's, or of our own if these are longer. A clock step or a long outage
+    thus reclaims nothing.
 
     Source: Kubernetes' leader election (client-go), which judges by its own observation of change."""
 
-    def __init__(self, database: Database, owner: str, window: float) -> None:
+    def __init__(self, database: Database, owner: str, heartbeat: float) -> None:
         self._database = database
         self._owner = owner
-        self._window = window
+        self._heartbeat = heartbeat
         self._seen: dict[Fence, tuple[datetime, float]] = {}
 
     def run(self, now: float, backoff_of: Callable[[str], Backoff]) -> list[Fence]:
         """One look; returns the fences of the attempts that this call ended as `lost`."""
         found = self._database.read("lapsed", lambda tx: lapsed(tx, not_owner=self._owner))
         self._remember(found, now)
-        silent = [lease for lease in found if now - self._seen[lease.fence][1] >= self._window]
+        silent = [lease for lease in found if now - self._seen[lease.fence][1] >= self._window(lease)]
         return [lease.fence for lease in silent if self._take(lease, backoff_of(lease.type))]
+
+    def _window(self, lease: Lapsed) -> float:
+        return 2 * max(self._heartbeat, lease.heartbeat)
 
     def _remember(self, found: Sequence[Lapsed], now: float) -> None:
         former = self._seen

@@ -18,6 +18,8 @@ from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.liveness import Liveness, boot_id, own_process, probe
 from sqljobs.supervisor.settings import Settings
 
+_STARTS_OF_THIS_PROGRAM: set[str] = set()
+
 
 def backend_of(url_or_engine: str | Engine) -> str:
     """The kind of database: `sqlite`, `postgresql`, `mysql` or `mariadb`. Raises `InvalidJob`."""
@@ -44,7 +46,7 @@ def open_database(url_or_engine: str | Engine, *, answer_seconds: float) -> Data
     if is_memory(engine.url):
         raise InvalidJob("a supervisor needs a database that its children can open, too: name a SQLite file")
     refuse_missing_file(engine)
-    database = Database.of(engine, busy_for=answer_seconds)
+    database = Database.of(engine, busy_for=answer_seconds, must_exist=True)
     migrate.check_server(database)
     migrate.check(database)
     return database
@@ -72,7 +74,9 @@ def register_this_process(database: Database, settings: Settings, types: Sequenc
         slots=settings.slots,
         types=types,
         ttl=settings.ttl,
+        heartbeat=settings.heartbeat,
     )
+    _STARTS_OF_THIS_PROGRAM.add(wanted.id)
     return register(database, wanted), wanted.id
 
 
@@ -84,7 +88,16 @@ def _retire_the_dead(database: Database, settings: Settings) -> None:
         database.transaction("retire", lambda tx: mark_gone(tx, dead), settle=lambda _: None)
 
 
+def is_over(supervisor_id: str, pid: int, start_ticks: int) -> bool:
+    """Whether this start of a supervisor, of this boot, is over: its process is dead, or is ours and has become another
+    program since (`exec`), which knows nothing of it."""
+    own = own_process()
+    if (pid, start_ticks) == (own.pid, own.start_ticks):
+        return supervisor_id not in _STARTS_OF_THIS_PROGRAM
+    return probe(pid, start_ticks) in (Liveness.GONE, Liveness.ZOMBIE)
+
+
 def _is_dead(row: SeenSupervisor, settings: Settings) -> bool:
     if row.boot_id == boot_id():
-        return probe(row.pid, row.start_ticks) in (Liveness.GONE, Liveness.ZOMBIE)
+        return is_over(row.id, row.pid, row.start_ticks)
     return row.heartbeat_age_seconds > row.ttl + 2 * settings.heartbeat

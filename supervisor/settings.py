@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,11 @@ class Settings:
     def answer_seconds(self) -> float:
         """How long one call of the database may keep the loop from its children."""
         return min(ANSWER_SECONDS, max(1.0, self.heartbeat))
+
+    @property
+    def reconnect_for(self) -> float:
+        """How long a child looks for a lost database to write its end: as long as it may live without its lease."""
+        return math.inf if self.on_lease_lost == "keep" else self.deadline
 
 
 def check_settings(

@@ -32,10 +32,11 @@ class Adopter:
         """Whether it is an orphan that came to us. What we forked ourselves is in our session; a job never is."""
         return seen.ppid == self.pid and seen.session != self.session and seen.process not in self.spared
 
-    def knows_strangers(self, seen: Iterable[Sighting]) -> bool:
-        """Whether an orphan without a mark can only be a job's. It may be a stranger's while a child from before
-        lives, and always for the first process of a container, to which all orphans come."""
-        return self.pid != 1 and not any(one.is_alive and one.process in self.spared for one in seen)
+    @property
+    def knows_strangers(self) -> bool:
+        """Whether an orphan without a mark can only be a job's. It may be a stranger's if this process had a child
+        before, whose own come to us when it ends; and always for the first process of a container."""
+        return self.pid != 1 and not self.spared
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def families(seen: Iterable[Sighting], evidence: Evidence) -> dict[Process, Owne
     In this order: the mark; the child itself, and its session; what was known; the parent's family; and last, for an
     orphan without a mark, all attempts that had begun before it, when it is seen for the first time."""
     by_pid = {one.process.pid: one for one in seen}
-    adopter = evidence.adopter if evidence.adopter and evidence.adopter.knows_strangers(by_pid.values()) else None
+    adopter = evidence.adopter if evidence.adopter and evidence.adopter.knows_strangers else None
     of_heads = {head.process: frozenset({mark}) for mark, head in evidence.heads.items()}
     sessions = {head.process.pid: (mark, head) for mark, head in evidence.heads.items()}
 

@@ -22,14 +22,14 @@ from sqljobs.supervisor.adopting import adopting
 from sqljobs.supervisor.attempts import Attempts, Death, boottime
 from sqljobs.supervisor.claiming import Claiming
 from sqljobs.supervisor.duties import Duties
-from sqljobs.supervisor.handler_modules import Handlers, load_handlers
+from sqljobs.supervisor.handler_modules import Handlers, load_handlers, narrowed
 from sqljobs.supervisor.kill_ladder import Reason
 from sqljobs.supervisor.listening import Listening
-from sqljobs.supervisor.liveness import other_threads
+from sqljobs.supervisor.liveness import SHORTAGES, other_threads
 from sqljobs.supervisor.logs import supervisor_log
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.outage import Outage
-from sqljobs.supervisor.reaping import log_ends, record_deaths
+from sqljobs.supervisor.reaping import log_ends, log_stopping, record_deaths
 from sqljobs.supervisor.registration import backend_of, open_database, register_this_process
 from sqljobs.supervisor.renewals import Renewals
 from sqljobs.supervisor.settings import check_settings
@@ -57,17 +57,17 @@ class Supervisor:
         app_dir: str = ".",
         **options: Any,
     ) -> None:
+        self._engine_is_users = isinstance(url_or_engine, Engine)
         self.settings = check_settings(backend=backend_of(url_or_engine), **options)
         self._database = open_database(url_or_engine, answer_seconds=self.settings.answer_seconds)
         loaded = load_handlers(handlers, app_dir=app_dir)
-        only = self.settings.only_types
-        self._job_types = {name: job_type for name, job_type in loaded.items() if not only or name in only}
+        self._job_types = narrowed(loaded, self.settings.only_types)
         if threads := other_threads():
             raise BadHandlers(
                 f"importing the handlers left threads running ({', '.join(threads)}): start them in a job"
             )
         self._sweeper = Sweeper()
-        times = {"kill_grace": self.settings.kill_grace, "deadline": self.settings.deadline}
+        times = {"kill_grace": self.settings.kill_grace, "reconnect_for": self.settings.reconnect_for}
         self._attempts = Attempts(self._database, known_engines(), self._sweeper, **times)
         self._ledger = UsageLedger()
         self._shutdown = Shutdown()
@@ -96,11 +96,11 @@ class Supervisor:
                 gc.collect()
                 gc.freeze()
                 self._turn_until_finished(loop)
+                return self._leave()  # still deaf to signals: it has an end
             finally:
                 self._loop = None
                 self._sweeper.adopt(None)
                 gc.unfreeze()
-        return self._leave()
 
     def _turn_until_finished(self, loop: Loop) -> None:
         pause = self.settings.poll_fast
@@ -140,7 +140,7 @@ class Supervisor:
         claimer = Claimer(owner_of(name, self._id), name, settings.ttl)
         rehearse(database.patient(), claimer)
         self._log = supervisor_log(name)
-        self._outage = Outage(self._log, boottime())
+        self._outage = Outage(self._log, boottime(), settings.heartbeat)
         self._listening = Listening(database, self._id, self._log, boottime)
         times = {"heartbeat": settings.heartbeat, "deadline": settings.deadline}
         self._renewals = Renewals(database, claimer, self._id, self._listening, **times)
@@ -169,6 +169,8 @@ class Supervisor:
             return 4
         finally:
             self._attempts.close_sqlite_connections()
+            if not self._engine_is_users:
+                self._database.engine.dispose()
         self._log.info("supervisor ended", attempts=dict(sorted(self.endings.items())))
         return 130 if self._interrupted_by_terminal else 0
 
@@ -178,7 +180,7 @@ class Supervisor:
         now = boottime()
         if self._shutdown.must_kill(now):
             self._attempts.stop_all(Reason.SHUTDOWN)
-        self._attempts.step_ladders()
+        log_stopping(self._log, self._attempts.step_ladders())
         dead = self._attempts.reap(self._loop)
         for death in dead:
             self._ledger.end(death.lease.job_id, now)
@@ -186,7 +188,7 @@ class Supervisor:
         return self._with_database(now) if now >= self._outage.again_at else bool(dead)
 
     def _on_signal(self, number: int) -> None:
-        self._log.info("signal", signal=signal.Signals(number).name)
+        self._log.info("signal", signal=signal.Signals(number).name, children=len(self._attempts))
         self._interrupted_by_terminal |= number == signal.SIGINT
         self._shutdown.ask(boottime(), None if number == signal.SIGUSR1 else self.settings.grace)
 
@@ -203,7 +205,9 @@ class Supervisor:
                 if self.settings.until_idle and not busy and self._claiming.is_idle():
                     self._log.info("idle: nothing to do within the hour")
                     self._shutdown.ask(boottime(), None)
-        except (DatabaseUnavailable, CommitUnknown) as error:
+        except (DatabaseUnavailable, CommitUnknown, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in SHORTAGES:
+                raise
             self._outage.failed(now, error)
             if self._renewals.is_overdue(now) and self.settings.on_lease_lost == "kill":
                 self._attempts.stop_all(Reason.LEASE_LOST)

@@ -14,9 +14,12 @@ from sqljobs.schema.takeovers import Held, Neighbour, held_with_processes, neigh
 from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.supervisor.liveness import Liveness, boot_id, probe
 from sqljobs.supervisor.reaping import log_swept
+from sqljobs.supervisor.registration import is_over
 from sqljobs.supervisor.sweeping import Sweeper
 
-TAKEN_OVER = Outcome(Cause.LOST, error="lost: its supervisor died, and with it all processes of the attempt")
+TAKEN_OVER = Outcome(
+    Cause.LOST, error="lost: its supervisor is gone, with all processes of the attempt, and wrote no end"
+)
 _DEAD = (Liveness.GONE, Liveness.ZOMBIE)
 
 
@@ -67,7 +70,7 @@ class Takeover:
             return neighbours(tx, self._boot_id, besides=self._supervisor_id, marked=marked)
 
         for neighbour in self._database.read("neighbours", look):
-            if neighbour.id in self._dead or probe(neighbour.pid, neighbour.start_ticks) not in _DEAD:
+            if neighbour.id in self._dead or not is_over(neighbour.id, neighbour.pid, neighbour.start_ticks):
                 continue
             if self._sweeper.hunt(neighbour.id, neighbour.start_ticks, now):
                 self._dead[neighbour.id] = neighbour

@@ -125,7 +125,10 @@ def _deaden_descriptors(keep: set[int]) -> None:
     dead = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)
     for number in map(int, os.listdir("/proc/self/fd")):
         if number not in keep and number != dead and _is_open(number):
-            os.dup2(dead, number, inheritable=False)
+            try:
+                os.dup2(dead, number, inheritable=False)
+            except OSError:  # a number above the limit that is in force by now: nobody will be given it
+                os.close(number)
     os.close(dead)
 
 

@@ -109,6 +109,10 @@ def test_signals(queue: Database, number: signal.Signals, code: int) -> None:
         (["--handlers", "handlers.py", "--on-lease-lost", "run"], "on_lease_lost must be 'keep' or 'kill'"),
         (["--handlers", "handlers.py", "--name", " x"], "name ' x' has a space"),
         (["--handlers", "handlers.py", "--url", "sqlite://"], "name a SQLite file"),
+        (
+            ["--handlers", "handlers.py", "--only-type", "cli.ad"],
+            "no handler is called 'cli.ad' (did you mean 'cli.add'?)",
+        ),
     ],
 )
 @pytest.mark.usefixtures("queue")

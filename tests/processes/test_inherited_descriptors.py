@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -43,6 +44,18 @@ def test_only_the_standard_streams_and_the_report_stay_usable(children: Table, t
         closable.close()
     for fd in pipe:
         os.close(fd)
+
+
+def test_a_descriptor_above_the_limit_in_force_is_closed(children: Table) -> None:
+    """Its number cannot be given to anything else, and the child settles in all the same."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    high = fcntl.fcntl(0, fcntl.F_DUPFD, 200)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (150, hard))
+        assert answer_of(children, lambda: [high in open_fds()]) == [False]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(high)
 
 
 def test_stdin_is_empty_and_stdout_is_stderr(children: Table) -> None:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -132,3 +133,14 @@ def test_other_threads_are_named() -> None:
     for thread in threads:
         thread.join()
     assert other_threads() == []
+
+
+def test_nobody_is_held_for_dead_for_lack_of_descriptors() -> None:
+    own = own_process()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        seen = probe(own.pid, own.start_ticks)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert seen is Liveness.ALIVE

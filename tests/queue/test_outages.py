@@ -4,6 +4,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,12 @@ def test_outage_within_the_deadline(queue: Queue, supervisors: Supervisors, serv
     ids = load(queue)
     process = supervisors.start(*PATIENT, "--on-lease-lost", "kill", slots=3)
     queue.wait_for_notes(1)
-    server.restart(immediate=True)
-    queue.engine.dispose()
-    gate.touch()
-    infos = queue.wait(held, *ids)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(queue.wait, held, *ids)  # it bears the outage, too
+        wait_until(lambda: queue.job(ids[0]).state == "done", what="the load to be under way")
+        server.restart(immediate=True)
+        gate.touch()
+        infos = waiting.result(timeout=180)
     assert {info.state for info in infos} == {"done"}
     assert [attempt.cause for attempt in infos[0].attempts] == ["done"]
     stop_politely(process)
@@ -63,6 +66,7 @@ def test_outage_of_two_leases(
     over = time.monotonic() + 2 * TTL
     if policy == "kill":
         wait_until(lambda: not is_alive(pid), what="the child to be killed")
+        assert '"why": "lease_lost", "signal": "SIGTERM", "event": "stopping attempt"' in supervisors.log()
     wait_until(lambda: time.monotonic() > over, what="two leases to be over")
     assert is_alive(pid) == (policy == "keep")
     assert process.poll() is None

@@ -22,6 +22,8 @@ def test_a_deaf_job_is_dead_within_timeout_and_grace(
     assert attempt.ended_at is not None
     assert attempt.started_at is not None
     assert not is_alive(queue.notes()[0][3])
+    for number in ("SIGTERM", "SIGKILL"):
+        assert f'"why": "timeout", "signal": "{number}", "event": "stopping attempt"' in supervisors.log()
 
 
 def test_sigterm_lets_children_end(queue: Queue, supervisors: Supervisors, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def change_attempts(database: Database, job_id: int, **values: Any) -> None:
 def register_alice(database: Database, **values: Any) -> None:
     """The row of the supervisor that `playing.ALICE` stands for, with these columns."""
     id_, name = ALICE.owner.split("/")[1], ALICE.name
-    register(database, Registration(id_, name, "h", "b", 1, 1, 4, ["t"], ALICE.ttl))
+    register(database, Registration(id_, name, "h", "b", 1, 1, 4, ["t"], ALICE.ttl, 10.0))
     with database.engine.begin() as conn:
         conn.execute(update(job_supervisors).where(job_supervisors.c.id == id_).values(**values or {"slots": 4}))
 

@@ -8,9 +8,19 @@ from sqlalchemy import create_engine, select, update
 
 import sqljobs
 from sqljobs.schema.claim import Claimer
+from sqljobs.schema.control_tables import job_supervisors
 from sqljobs.schema.leases import Renewal, held_by, lapsed, renew
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.ready import due, in_flight, promote_due
+from sqljobs.schema.supervisors import (
+    PublishedUsage,
+    Registration,
+    mark_gone,
+    publish_usage,
+    read_supervisors,
+    read_usage,
+    register,
+)
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database
 from tests.schema.actors import Stage
@@ -209,3 +219,32 @@ def stay_open_while_others_work(database: Database, level: str) -> None:
     for job_id in ids[:3]:
         run(database, job_id)
         assert row(database, job_id).attempt == 1
+
+
+def test_supervisors_that_are_over_for_long_are_forgotten(database: Database) -> None:
+    """At the start of another; those that live, or have just ended, are not, nor is what they share."""
+    started = [registered(database, name) for name in ("old", "new", "silent")]
+    database.transaction("gone", lambda tx: mark_gone(tx, started[:2]))
+    past = datetime.now(UTC) - timedelta(days=2)
+    with database.engine.begin() as conn:
+        for supervisor in (started[0], started[2]):
+            conn.execute(update(job_supervisors).where(job_supervisors.c.id == supervisor).values(heartbeat_at=past))
+    for supervisor in started[:2]:
+        used = [PublishedUsage("g", 1.0, 1.0, past)]
+        database.transaction("use", lambda tx, one=supervisor, used=used: publish_usage(tx, one, used))  # type: ignore[misc]
+    last = registered(database, "last")
+    assert {row.id for row in database.read("x", read_supervisors)} == {started[1], started[2], last}
+    assert len(database.read("x", lambda tx: read_usage(tx, but=last))) == 1
+
+
+def registered(database: Database, name: str) -> str:
+    one = uuid.uuid4().hex
+    register(database, Registration(one, name, "host", "boot", 1, 1, 4, ["t"], 60.0, 10.0))
+    return one
+
+
+def test_a_long_name_that_is_taken_is_shortened(database: Database) -> None:
+    name = "𝕒" * 200
+    for _ in range(2):
+        registered(database, name)
+    assert {row.name for row in database.read("x", read_supervisors)} == {name, "𝕒" * 198 + "-2"}
