@@ -9,7 +9,7 @@ import termios
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import Engine
@@ -18,7 +18,10 @@ from sqlalchemy.orm import Session
 import sqljobs
 from sqljobs.schema import migrate
 from sqljobs.schema.transactions import Database
+from tests.servers.server import KINDS
 from tests.waiting import wait_until
+
+T = TypeVar("T")
 
 HANDLERS = Path(__file__).with_name("sample_handlers.py")
 QUICK_LEASES = ["--heartbeat", "0.3", "--ttl", "3", "--deadline", "1.5", "--kill-grace", "1"]
@@ -147,6 +150,11 @@ def is_alive() -> Callable[[int], bool]:
     return alive
 
 
-def full_size(usual: int, full: int) -> int:
+def usually_on(*kinds: str) -> pytest.MarkDecorator:
+    """Run with these databases; with all of them for the figures of a release."""
+    return pytest.mark.databases(*full_size(kinds, KINDS))
+
+
+def full_size(usual: T, full: T) -> T:
     """The size of a test: `full` for the figures of a release (SQLJOBS_TEST_FULL=1), else `usual`."""
     return full if os.environ.get("SQLJOBS_TEST_FULL") == "1" else usual

@@ -7,12 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import sqljobs
-from tests.queue.conftest import Queue, Supervisors, full_size
+from tests.queue.conftest import Queue, Supervisors, full_size, usually_on
 from tests.waiting import wait_until
 
 CAUSES = {"done", "signal", "lost", "interrupted"}
 
 
+@usually_on("sqlite", "mysql")
 def test_random_kills(queue: Queue, supervisors: Supervisors) -> None:
     rng = random.Random(20261130)
     count, child_kills, supervisor_kills = full_size(60, 1000), full_size(6, 20), full_size(1, 3)

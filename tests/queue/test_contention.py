@@ -8,12 +8,13 @@ from pathlib import Path
 from sqlalchemy import text
 
 import sqljobs
-from tests.queue.conftest import Queue, Supervisors, full_size
+from tests.queue.conftest import Queue, Supervisors, full_size, usually_on
 from tests.waiting import wait_until
 
 LOCK_TROUBLE = ("locked", "Deadlock", "deadlock", "Lock wait timeout", "1213", "1205")
 
 
+@usually_on("sqlite", "mariadb", "mysql")
 def test_eight_finalizers_four_enqueuers_and_the_claim_loops(queue: Queue, supervisors: Supervisors) -> None:
     seconds = full_size(2, 120)
     started = [supervisors.start(slots=4) for _ in range(2)]

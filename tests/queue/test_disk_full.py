@@ -22,7 +22,9 @@ pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="mounts a small disk, w
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode != 0:  # root in a container may not
+        pytest.skip(f"NOT TESTED: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
 

@@ -10,7 +10,7 @@ from sqljobs.schema.errors import Refused
 from sqljobs.schema.states import FINAL
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database
-from tests.queue.conftest import Queue, Supervisors, full_size
+from tests.queue.conftest import Queue, Supervisors, full_size, usually_on
 
 ENDS = ("raise", "kill", "exit", "retry", "snooze", "fail", "cancel", "bad_result")
 FEWEST_LOOKS = 5
@@ -44,6 +44,7 @@ def open_jobs(queue: Queue) -> int:
         return conn.execute(select(func.count()).where(jobs.c.state.not_in(final))).scalar_one()
 
 
+@usually_on("sqlite", "mysql")
 def test_no_false_alarm_under_load(queue: Queue, supervisors: Supervisors) -> None:
     database = Database.of(queue.engine)
     rng = random.Random(7)

@@ -8,7 +8,7 @@ from sqljobs.schema.status import read_status
 from sqljobs.schema.supervisors import request_drain
 from sqljobs.schema.transactions import Database
 from tests.cli.calling import program
-from tests.queue.conftest import Queue, Supervisors
+from tests.queue.conftest import Queue, Supervisors, usually_on
 from tests.waiting import wait_until
 
 
@@ -17,6 +17,7 @@ def state_of(database: Database, name: str) -> str | None:
     return next((row["state"] for row in found if row["name"] == name), None)
 
 
+@usually_on("sqlite", "postgresql")
 def test_drain_lets_children_end_and_claims_nothing_more(
     queue: Queue, supervisors: Supervisors, tmp_path: Path, db_url: str
 ) -> None:

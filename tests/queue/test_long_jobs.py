@@ -14,7 +14,7 @@ import sqljobs
 from sqljobs.schema.columns import UtcTime
 from sqljobs.schema.model import Model
 from sqljobs.schema.transactions import Database, Transaction
-from tests.queue.conftest import Queue, Supervisors, full_size
+from tests.queue.conftest import Queue, Supervisors, full_size, usually_on
 from tests.waiting import wait_until
 
 SHORT = ["--heartbeat", "0.2", "--ttl", "2", "--deadline", "1.2", "--kill-grace", "0.5"]
@@ -105,6 +105,7 @@ def test_everything_is_paused_and_goes_on(queue: Queue, supervisors: Supervisors
     one_start(queue, job_id)
 
 
+@usually_on("sqlite", "mysql")
 @pytest.mark.parametrize("minutes", [10, -10])
 def test_the_databases_clock_jumps(queue: Queue, supervisors: Supervisors, tmp_path: Path, minutes: int) -> None:
     gate = tmp_path / "gate"
@@ -139,6 +140,7 @@ def step_clock(queue: Queue, by: timedelta) -> None:
     Database.of(queue.engine).transaction("step_clock", work)
 
 
+@usually_on("sqlite", "postgresql", "mariadb")
 def test_a_caller_that_names_a_running_job_and_stays_open(
     queue: Queue, supervisors: Supervisors, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def test_outage_within_the_deadline(queue: Queue, supervisors: Supervisors, serv
     stop_politely(process)
 
 
+@pytest.mark.databases(*full_size(("postgresql",), ("postgresql", "mariadb", "mysql")))
 @pytest.mark.parametrize("policy", ["keep", "kill"])
 def test_outage_of_two_leases(
     queue: Queue,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.queue.conftest import Queue, Supervisors
+from tests.queue.conftest import Queue, Supervisors, usually_on
 from tests.waiting import wait_until
 
 
@@ -26,6 +26,7 @@ def test_a_deaf_job_is_dead_within_timeout_and_grace(
         assert f'"why": "timeout", "signal": "{number}", "event": "stopping attempt"' in supervisors.log()
 
 
+@usually_on("sqlite", "postgresql")
 def test_sigterm_lets_children_end(queue: Queue, supervisors: Supervisors, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     running = queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
@@ -40,6 +41,7 @@ def test_sigterm_lets_children_end(queue: Queue, supervisors: Supervisors, tmp_p
     assert [queue.job(job_id).state for job_id in (running, waiting)] == ["done", "ready"]
 
 
+@usually_on("sqlite", "postgresql")
 @pytest.mark.parametrize("hurry", ["grace is over", "second signal"])
 def test_what_does_not_end_goes_back_unharmed(
     queue: Queue, supervisors: Supervisors, tmp_path: Path, hurry: str, is_alive: Callable[[int], bool]
@@ -58,6 +60,7 @@ def test_what_does_not_end_goes_back_unharmed(
     assert not is_alive(queue.notes()[0][3])
 
 
+@usually_on("sqlite", "postgresql")
 def test_ctrl_c_ends_with_130_and_usr1_waits(queue: Queue, supervisors: Supervisors, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
@@ -95,6 +98,7 @@ def test_what_a_terminal_sends_reaches_no_child(
     assert (info.state, [attempt.cause for attempt in info.attempts]) == ("done", ["done"])
 
 
+@usually_on("sqlite", "postgresql")
 def test_a_killed_supervisor_takes_its_children_along_and_its_jobs_run_again(
     queue: Queue, supervisors: Supervisors, tmp_path: Path, is_alive: Callable[[int], bool]
 ) -> None:
@@ -111,6 +115,7 @@ def test_a_killed_supervisor_takes_its_children_along_and_its_jobs_run_again(
     assert (info.state, [attempt.cause for attempt in info.attempts]) == ("done", ["lost", "done"])
 
 
+@usually_on("sqlite", "postgresql")
 def test_cancel_ends_a_running_attempt(
     queue: Queue, supervisors: Supervisors, tmp_path: Path, is_alive: Callable[[int], bool]
 ) -> None:

@@ -15,7 +15,7 @@ from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.children import Children
 from sqljobs.worker_runtime.process_mark import Mark, carry
 from tests.processes.offspring import block_every_signal_and_sleep_in_c, reported, settled
-from tests.queue.conftest import Queue, Supervisors
+from tests.queue.conftest import Queue, Supervisors, usually_on
 from tests.queue.test_strays import STRAYING, living_in, noted
 from tests.waiting import wait_until
 
@@ -39,6 +39,7 @@ def start_staying(
     return job_id, stray
 
 
+@usually_on("sqlite", "postgresql")
 @pytest.mark.parametrize("way", ["fork", "exec"])
 def test_the_next_start_kills_what_was_left_and_runs_the_job_again(
     queue: Queue, supervisors: Supervisors, tmp_path: Path, way: str, is_alive: Alive

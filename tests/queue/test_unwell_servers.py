@@ -10,12 +10,12 @@ from sqlalchemy import Connection, make_url, text
 from sqlalchemy.exc import OperationalError
 
 import sqljobs
-from tests.queue.conftest import Queue, Supervisors
+from tests.queue.conftest import Queue, Supervisors, full_size
 from tests.schema.proxy import Proxy
 from tests.schema.sessions import SESSIONS_MYSQL, SESSIONS_POSTGRESQL
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.databases("postgresql", "mariadb", "mysql")
+pytestmark = pytest.mark.databases(*full_size(("postgresql", "mysql"), ("postgresql", "mariadb", "mysql")))
 LEASES = ["--heartbeat", "1", "--ttl", "60", "--deadline", "50", "--kill-grace", "1"]
 LIMITED = "limited"
 

@@ -10,7 +10,7 @@ from sqlalchemy import text
 import sqljobs
 from sqljobs.schema.status import read_status
 from sqljobs.schema.transactions import Database
-from tests.queue.conftest import Queue, Supervisors
+from tests.queue.conftest import Queue, Supervisors, usually_on
 from tests.servers import Server
 from tests.waiting import wait_until
 
@@ -116,6 +116,7 @@ def test_a_commit_to_the_file_wakes_an_idle_supervisor(queue: Queue, supervisors
         wait_until(lambda: supervisors.log().count("attempt ended") == len(queue.notes()), what="the end to be reaped")
 
 
+@usually_on("sqlite", "postgresql")
 def test_a_job_starts_when_its_time_has_come(queue: Queue, supervisors: Supervisors) -> None:
     later = queue.enqueue("quick", {"side": str(queue.side)}, run_after=1.5)
     retried = queue.enqueue("ends", {"how": "raise"})
