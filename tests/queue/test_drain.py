@@ -59,7 +59,7 @@ def test_only_the_one_that_is_named_drains_and_its_name_is_no_curse(queue: Queue
 
     def runs_again() -> bool:
         found = database.read("status", read_status)["supervisors"]
-        return [row["state"] for row in found if row["name"] == "one"] == ["gone", "running"]
+        return [row["state"] for row in found if row["name"] == "one"] == ["running", "gone"]
 
     wait_until(runs_again, what="its successor to run")
     (info,) = queue.wait(queue.enqueue("quick", {"side": str(queue.side)}))
