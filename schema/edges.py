@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, exists, func, not_, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, not_, select, update
 
 from sqljobs.schema.conditions import is_set, is_unset
 from sqljobs.schema.graph import NOT_NEEDED, Edge, closing_text, edge_of
@@ -182,7 +182,8 @@ def settle_ended(tx: Transaction, upstream: int) -> None:
             revive(tx, [upstream])
         culprit = row.reason_job_id if row.reason == "dependency" and row.reason_job_id else row.id
         settle_downstream(tx, End(row.id, State(row.state), row.reason, culprit))
-        _mark_checked(tx, [upstream])  # what a bad end had satisfied at the enqueue
+        # What a bad end had satisfied at the enqueue. Others that are committed meanwhile are yet to be settled.
+        _mark_checked(tx, [upstream], is_set(job_deps.c.satisfied))
 
 
 def unsatisfy(tx: Transaction, upstreams: Sequence[int]) -> None:
@@ -215,9 +216,9 @@ def unsatisfy(tx: Transaction, upstreams: Sequence[int]) -> None:
             count(tx, mine, 1)
 
 
-def _mark_checked(tx: Transaction, upstreams: Sequence[int]) -> None:
+def _mark_checked(tx: Transaction, upstreams: Sequence[int], *which: ColumnElement[bool]) -> None:
     pending = select(job_deps.c.job_id, job_deps.c.depends_on_id).where(
-        job_deps.c.depends_on_id.in_(upstreams), is_unset(job_deps.c.checked)
+        job_deps.c.depends_on_id.in_(upstreams), is_unset(job_deps.c.checked), *which
     )
     by_upstream: dict[int, list[int]] = {}
     for row in tx.execute("unchecked_edges", pending):

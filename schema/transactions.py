@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, CursorResult, Engine, Executable
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from sqljobs.schema.dialects import Dialect, Trouble, dialect_for
 from sqljobs.schema.dialects.contract import READ_COMMITTED
@@ -89,9 +89,24 @@ class Database:
         if not own:
             options["isolation_level"] = "AUTOCOMMIT" if self.dialect.name == "sqlite" else "READ COMMITTED"
         with self._connect() as conn:
-            yield conn.execution_options(**options)
+            yield self._prepared(conn, options)
             if not own:
-                self.dialect.restore(conn)
+                self._restore(conn)
+
+    def _restore(self, conn: Connection) -> None:
+        try:
+            self.dialect.restore(conn)
+        except SQLAlchemyError:  # all that mattered is committed, or rolled back
+            conn.invalidate()
+
+    def _prepared(self, conn: Connection, options: dict[str, Any]) -> Connection:
+        driver: Any = self.engine.dialect.dbapi
+        try:
+            return conn.execution_options(**options)
+        except driver.Error as error:
+            # SQLAlchemy sends the isolation level past its own translation of errors; a pooled connection may be dead.
+            conn.invalidate()
+            raise OperationalError("SET TRANSACTION", None, error, connection_invalidated=True) from error
 
     def _connect(self) -> Connection:
         name = self.engine.url.database if self.dialect.name == "sqlite" else None

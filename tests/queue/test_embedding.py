@@ -11,10 +11,17 @@ import sqljobs
 from sqljobs.schema.control_tables import job_supervisors
 from sqljobs.supervisor.liveness import own_process
 from sqljobs.supervisor.registration import is_over
+from sqljobs.worker_runtime import registry
 from tests.queue.conftest import HANDLERS, Queue
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.databases("sqlite", "postgresql")
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handlers that a supervisor loads here would check what later tests enqueue."""
+    monkeypatch.setattr(registry, "_latest", dict(registry._latest))
 
 
 def embedded(queue: Queue) -> sqljobs.Supervisor:

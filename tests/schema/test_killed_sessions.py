@@ -7,7 +7,8 @@ import sqljobs
 from sqljobs.schema.claim import claim, settle_claim
 from sqljobs.schema.engine import create_engine
 from sqljobs.schema.errors import DatabaseUnavailable
-from sqljobs.schema.transactions import Database
+from sqljobs.schema.jobs_read import read_states
+from sqljobs.schema.transactions import Database, Transaction
 from tests.schema.audit import audit
 from tests.schema.playing import ALICE, count, end_settled, no_options, put, set_off, states, tries
 from tests.schema.sessions import Killer, hooked
@@ -86,4 +87,19 @@ def test_session_of_a_caller_killed_within_a_call(database: Database, level: str
     database.engine.dispose()
     assert count(database) == 1
     users.dispose()
+    administrator.dispose()
+
+
+def test_pooled_session_of_a_users_engine_that_was_killed(database: Database) -> None:
+    """It is noticed at the first thing that is sent, whatever that is, and another is opened."""
+    job_id = put(database)
+    administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
+    for look in (database.read, database.transaction):
+        killer = Killer(administrator, "y.committed")
+        runs: list[Transaction] = []
+        with hooked(killer.on_step):
+            database.transaction("y", runs.append)
+        assert killer.killed
+        assert len(runs) == 1  # what is committed is not run again
+        assert look("x", lambda tx: read_states(tx, [job_id])) == {job_id: "ready"}
     administrator.dispose()

@@ -27,7 +27,7 @@ LOOKS: dict[str, tuple[Callable[[Transaction], object], set[str]]] = {
     "due": (ready.due, {"jobs_due"}),
     "glance": (lambda tx: glance(tx, WANTED), GLANCED),
     "glance for rare types": (lambda tx: glance(tx, ready.Wanted(["x"])), GLANCED),
-    "edges to check": (edges.check_edges, {"job_deps_unchecked", "PRIMARY"}),
+    "edges to check": (edges.check_edges, {"job_deps_unchecked", "job_deps_upstream", "PRIMARY"}),
     "lapsed": (lambda tx: lapsed(tx, not_owner="x"), {"jobs_in_flight"}),
     "held": (lambda tx: held_by(tx, "x"), {"jobs_in_flight", "jobs_lease"}),
     "renew": (lambda tx: renew(tx, ALICE, {1: 1, 2: 1, 3: 1}), {"PRIMARY"}),
