@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import click
@@ -28,6 +29,9 @@ for command in (
 
 def run_command_line(args: Sequence[str]) -> int:
     """Run one command; returns the exit code of the contract. No exception leaves, Ctrl-C included."""
+    # The pool logs what goes wrong when it closes a connection, such as Ctrl-C at that moment; where nobody handles it
+    # Python prints that on stderr, traceback and all. A handlers module that sets up logging sees it all the same.
+    logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
     call = Call()
     given = list(args)
     try:

@@ -128,3 +128,13 @@ def test_demo_ejects(cli: Cli, folder: Path) -> None:
     assert again.code == 2
     assert "is there already" in again.line
     assert "leave --path and --slots out" in cli("demo", "--eject", "x", "--slots", "2").line
+
+
+def test_the_pools_own_log_stays_off_stderr() -> None:
+    """Ctrl-C may come just when it closes a connection."""
+    script = (
+        "import logging; from sqljobs.supervisor.cli.app import run_command_line; run_command_line(['--version']);"
+        "logging.getLogger('sqlalchemy.pool.impl.NullPool').error('Exception closing connection')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
