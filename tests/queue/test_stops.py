@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sqljobs.schema.supervisors import read_supervisors
+from sqljobs.schema.transactions import Database
 from tests.queue.conftest import Queue, Supervisors, usually_on
 from tests.waiting import wait_until
 
@@ -129,3 +131,17 @@ def test_cancel_ends_a_running_attempt(
     (info,) = queue.wait(job_id)
     assert (info.state, [attempt.cause for attempt in info.attempts]) == ("cancelled", ["cancelled"])
     wait_until(lambda: not is_alive(pid), what="the child to be gone")
+
+
+@pytest.mark.databases("sqlite")
+def test_a_signal_while_it_leaves_does_not_keep_it_from_saying_so(queue: Queue, supervisors: Supervisors) -> None:
+    process = supervisors.start(failpoints="leave.begin=stop")
+    wait_until(lambda: "supervisor started" in supervisors.log(), what="its start")
+    process.send_signal(signal.SIGTERM)
+    wait_until(lambda: ") T " in Path(f"/proc/{process.pid}/stat").read_text(), what="it to leave, and to be stopped")
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(timeout=30) == 0
+    assert "supervisor ended" in supervisors.log()
+    (row,) = Database.of(queue.engine).read("x", read_supervisors)
+    assert (row.state, row.is_gone) == ("gone", True)
