@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
-from sqljobs.schema.edges import unblock
+from sqljobs.schema.edges import resettle
 from sqljobs.schema.graph_invariants import COUNTED, child_counts, children_of, unsatisfied
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.states import IN_FLIGHT, Event, State
@@ -44,7 +44,7 @@ def _repair(tx: Transaction, ids: Sequence[int]) -> None:
         counted = children.get(row.id)
         right = {column.name: int(getattr(counted, column.name, 0)) for column in _CHILDREN}
         _write(tx, row, {"unmet_deps": unmet[row.id], **right})
-    unblock(tx, [row.id for row in rows if not row.container])
+    resettle(tx, [row.id for row in rows if not row.container])
 
 
 def _unsatisfied_of(ids: Sequence[int]) -> Rows:

@@ -43,6 +43,10 @@ class Dialect(Protocol):
         """Begin a transaction of our own that only reads; returns the clock."""
         ...
 
+    def begin_snapshot(self, conn: Connection) -> datetime:
+        """Begin anew: a transaction that only reads, and sees one moment of the database; returns the clock."""
+        ...
+
     def restore(self, conn: Connection) -> None:
         """Between transactions: undo what `begin` has set for the whole session, which is not ours."""
         ...

@@ -62,6 +62,12 @@ class MySQL:
     def begin_read(self, conn: Connection) -> datetime:
         return self.now(conn)
 
+    def begin_snapshot(self, conn: Connection) -> datetime:
+        conn.rollback()
+        conn.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # the next one's alone
+        conn.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        return self.now(conn)
+
     def restore(self, conn: Connection) -> None:
         names = ("innodb_lock_wait_timeout", *_limits(conn))
         conn.execute(text("SET " + ", ".join(f"SESSION {name} = DEFAULT" for name in names)))

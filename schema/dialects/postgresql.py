@@ -58,6 +58,11 @@ class PostgreSQL:
     def begin_read(self, conn: Connection) -> datetime:
         return self.begin(conn, patience=READ_PATIENCE_SECONDS)
 
+    def begin_snapshot(self, conn: Connection) -> datetime:
+        conn.rollback()
+        conn.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return self.begin_read(conn)
+
     def restore(self, conn: Connection) -> None:
         return  # all that `begin` sets ends with its transaction
 

@@ -33,11 +33,7 @@ class SQLite:
     def begin(self, conn: Connection, *, patience: float) -> datetime:
         # AUTOCOMMIT for SQLAlchemy and the driver, BEGIN by ourselves: the driver's own would be DEFERRED, and a
         # deferred transaction that has read fails at its first write at once, whatever the busy timeout.
-        if not conn.in_transaction():
-            conn.begin()  # fires the begin event of the user's engine, which may send a BEGIN of its own
-        driver = conn.connection.driver_connection
-        if driver is not None and driver.in_transaction:
-            conn.exec_driver_sql("ROLLBACK")
+        self._end_others(conn)
         conn.exec_driver_sql(f"PRAGMA busy_timeout = {patience * 1000:.0f}")
         conn.exec_driver_sql("PRAGMA synchronous = FULL")
         conn.exec_driver_sql("BEGIN IMMEDIATE")
@@ -45,6 +41,18 @@ class SQLite:
 
     def begin_read(self, conn: Connection) -> datetime:
         return self.now(conn)
+
+    def begin_snapshot(self, conn: Connection) -> datetime:
+        self._end_others(conn)
+        conn.exec_driver_sql("BEGIN")  # deferred: a read lock with the first SELECT, never a write lock
+        return self.now(conn)
+
+    def _end_others(self, conn: Connection) -> None:
+        if not conn.in_transaction():
+            conn.begin()  # fires the begin event of the user's engine, which may send a BEGIN of its own
+        driver = conn.connection.driver_connection
+        if driver is not None and driver.in_transaction:
+            conn.exec_driver_sql("ROLLBACK")
 
     def restore(self, conn: Connection) -> None:
         return  # a file's connections are ours, or have a busy timeout of their own that suits reading as well

@@ -41,6 +41,21 @@ def test_a_job_that_waits_for_nothing_goes_on(engine: Engine, database: Database
     run(database, ids[0])
 
 
+def test_a_job_that_waits_for_no_failure_does_not_run(engine: Engine, database: Database) -> None:
+    """Waiting for nothing more is not enough for one that is there to follow a bad end; what waits for it goes on."""
+    first = put(database)
+    notice = put(database, after_failed=[first])
+    last = put(database, after=[notice])
+    run(database, first)
+    for job_id in (notice, last):
+        change(database, job_id, state="blocked", unmet_deps=1, ended_at=None, reason=None, reason_text=None)
+    change_edges(database, last, satisfied=False, checked=True)
+    assert repaired(engine)["unmet_deps"] == (1, 1)
+    assert states(database, [notice, last]) == ["cancelled", "ready"]
+    assert row(database, notice).reason == "not_needed"
+    assert sqljobs.doctor(engine) == []
+
+
 @pytest.mark.parametrize("state", ["ready", "scheduled"])
 def test_a_job_that_must_wait_is_blocked_again(engine: Engine, database: Database, state: str) -> None:
     first, second = blocked_pair(database)
