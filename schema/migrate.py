@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from alembic import command
 from alembic.config import Config
@@ -20,6 +21,8 @@ from sqljobs.schema.errors import DatabaseUnavailable, SchemaOutdated, tables_mi
 from sqljobs.schema.failures import one_line
 from sqljobs.schema.model import VERSION_TABLE
 from sqljobs.schema.transactions import Database
+
+T = TypeVar("T")
 
 INIT_LOCK = 0x73716C6A  # "sqlj": any number, the same in every process
 INIT_PATIENCE_SECONDS = 120
@@ -53,20 +56,17 @@ def initialise(database: Database) -> str:
 
 def check_server(database: Database) -> None:
     """Raises `DatabaseUnavailable` when the server cannot be reached, or is one that sqljobs cannot use."""
-    try:
-        with database.connection() as conn:
-            database.dialect.check_server(conn)
-    except SQLAlchemyError as error:
-        raise DatabaseUnavailable(
-            f"the database cannot be reached: {one_line(error)}; check its URL and that it runs"
-        ) from error
+    _look(database, database.dialect.check_server)
 
 
 def current_version(database: Database) -> str | None:
     """The version of the tables that are there, or None. Raises `DatabaseUnavailable`."""
+    return _look(database, version_of)
+
+
+def _look(database: Database, look: Callable[[Connection], T]) -> T:
     try:
-        with database.connection() as conn:
-            return version_of(conn)
+        return database.look(look)
     except SQLAlchemyError as error:
         raise DatabaseUnavailable(
             f"the database cannot be reached: {one_line(error)}; check its URL and that it runs"

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqljobs.schema.columns import NAME_LENGTH
 from sqljobs.schema.control_tables import job_supervisors, job_usage
 from sqljobs.schema.errors import DatabaseUnavailable, Refused
-from sqljobs.schema.transactions import Database, Transaction
+from sqljobs.schema.transactions import Database, NotCommitted, Transaction
 
 NAMES_TRIED = 1000
 REMEMBERED = timedelta(days=1)
@@ -79,14 +79,24 @@ def register(database: Database, wanted: Registration) -> str:
         suffix = "" if number == 1 else f"-{number}"
         name = wanted.name[: NAME_LENGTH - len(suffix)].rstrip() + suffix
         try:
-            database.transaction("register", lambda tx, name=name: _insert(tx, wanted, name))  # type: ignore[misc]
+            return database.transaction(
+                "register",
+                lambda tx, name=name: _insert(tx, wanted, name),  # type: ignore[misc]
+                settle=lambda tx: _registered(tx, wanted.id),
+            )
         except IntegrityError:
             continue
-        return name
     raise DatabaseUnavailable(f"{NAMES_TRIED} supervisors are called {wanted.name!r}: choose another --name")
 
 
-def _insert(tx: Transaction, wanted: Registration, name: str) -> None:
+def _registered(tx: Transaction, supervisor_id: str) -> str | type[NotCommitted]:
+    """The name that a registration whose COMMIT was lost got after all."""
+    mine = select(job_supervisors.c.name).where(job_supervisors.c.id == supervisor_id)
+    name: str | None = tx.execute("read", mine).scalar_one_or_none()
+    return NotCommitted if name is None else name
+
+
+def _insert(tx: Transaction, wanted: Registration, name: str) -> str:
     _forget(tx)
     tx.execute(
         "insert",
@@ -108,6 +118,7 @@ def _insert(tx: Transaction, wanted: Registration, name: str) -> None:
             heartbeat=wanted.heartbeat,
         ),
     )
+    return name
 
 
 def heartbeat(tx: Transaction, supervisor_id: str, state: str, wakeup: str) -> None:

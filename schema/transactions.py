@@ -66,20 +66,22 @@ class Database:
     """An engine and the rules of its database. The engine may be a user's own: its defaults do not matter.
 
     `busy_for`: seconds after which a transaction gives up on a busy database, for callers that have more to do.
+    `reconnect_for`: seconds for which any transaction looks for a lost database.
     `must_exist`: SQLite shall not make the file anew."""
 
     engine: Engine
     dialect: Dialect
     busy_for: float = math.inf
+    reconnect_for: float = 0.0
     must_exist: bool = False
 
     @classmethod
     def of(cls, engine: Engine, *, busy_for: float = math.inf, must_exist: bool = False) -> Database:
-        return cls(engine, dialect_for(engine), busy_for, must_exist)
+        return cls(engine, dialect_for(engine), busy_for=busy_for, must_exist=must_exist)
 
-    def patient(self) -> Database:
+    def patient(self, *, reconnect_for: float = 0.0) -> Database:
         """The same for a caller that has nothing else to do."""
-        return replace(self, busy_for=math.inf)
+        return replace(self, busy_for=math.inf, reconnect_for=reconnect_for)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -138,7 +140,7 @@ class Database:
         seconds. After a COMMIT of unknown outcome `settle` reads, on a fresh connection, what became of it.
         Raises `DatabaseUnavailable` when the retries are used up, `CommitUnknown` when there is no `settle`, or when
         COMMITs go on to fail."""
-        failures = Failures(self.dialect, reconnect_for=reconnect_for, busy_for=self.busy_for)
+        failures = self._failures(reconnect_for)
         unsettled = False
         while True:
             try:
@@ -198,12 +200,26 @@ class Database:
 
     def read(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Run `work`, which only reads, without a write lock. Errors as in `transaction`."""
-        failures = Failures(self.dialect, busy_for=self.busy_for)
+        failures = self._failures()
         while True:
             try:
                 return self._read_once(name, work)
             except SQLAlchemyError as error:
                 failures.met(error)
+
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which only looks, outside of any transaction of ours. Errors as in `transaction`."""
+        failures = self._failures()
+        while True:
+            try:
+                with self.connection() as conn:
+                    return work(conn)
+            except SQLAlchemyError as error:
+                failures.met(error)
+
+    def _failures(self, reconnect_for: float = 0.0) -> Failures:
+        longest = max(reconnect_for, self.reconnect_for)
+        return Failures(self.dialect, reconnect_for=longest, busy_for=self.busy_for)
 
     def _read_once(self, name: str, work: Callable[[Transaction], T]) -> T:
         with self.connection() as conn:

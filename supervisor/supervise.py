@@ -136,9 +136,10 @@ class Supervisor:
         if threading.current_thread() is not threading.main_thread():
             raise Error("a supervisor runs in the main thread: its children would die with any other")
         settings, database = self.settings, self._database
-        name, self._id = register_this_process(database.patient(), settings, sorted(self._job_types))
+        patient = database.patient(reconnect_for=settings.deadline)  # it was there a moment ago
+        name, self._id = register_this_process(patient, settings, sorted(self._job_types))
         claimer = Claimer(owner_of(name, self._id), name, settings.ttl)
-        rehearse(database.patient(), claimer)
+        rehearse(patient, claimer)
         self._log = supervisor_log(name)
         self._outage = Outage(self._log, boottime(), settings.heartbeat)
         self._listening = Listening(database, self._id, self._log, boottime)
@@ -151,8 +152,7 @@ class Supervisor:
         self._log.info("supervisor started", slots=settings.slots, types=sorted(self._job_types))
 
     def _backoff_of(self, job_type: str) -> Backoff:
-        known = self._job_types.get(job_type)
-        return known.backoff if known is not None else Backoff()
+        return self._job_types[job_type].backoff if job_type in self._job_types else Backoff()
 
     def _is_finished(self) -> bool:
         if not self._shutdown.begun or len(self._attempts):

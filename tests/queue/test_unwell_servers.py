@@ -1,18 +1,21 @@
 """Servers that are up and of no use: sessions killed, read-only, no connection left, silent. Everything ends."""
 
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, make_url, text
+from sqlalchemy import Connection, make_url, select, text
 from sqlalchemy.exc import OperationalError
 
 import sqljobs
-from tests.queue.conftest import Queue, Supervisors, full_size
+from sqljobs.schema.control_tables import job_supervisors
+from sqljobs.worker_runtime import registry
+from tests.queue.conftest import HANDLERS, Queue, Supervisors, full_size
 from tests.schema.proxy import Proxy
-from tests.schema.sessions import SESSIONS_MYSQL, SESSIONS_POSTGRESQL
+from tests.schema.sessions import SESSIONS_MYSQL, SESSIONS_POSTGRESQL, Killer, hooked
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.databases(*full_size(("postgresql", "mysql"), ("postgresql", "mariadb", "mysql")))
@@ -88,6 +91,29 @@ def test_sessions_killed_again_and_again(queue: Queue, supervisors: Supervisors,
     wait_until(enough, what="many sessions to be killed", interval=0.2)
     all_done(queue, ids)
     stop(supervisors)
+
+
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [("look.supervisors", 3), ("register.insert", 3), ("register.commit", 1), ("rehearsal.move_claim", 3)],
+)
+def test_sessions_killed_while_a_supervisor_starts(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch, step: str, times: int
+) -> None:
+    """It was there a moment ago: that is an outage, not a reason to end."""
+    monkeypatch.setattr(registry, "_latest", dict(registry._latest))
+    administrator = sqljobs.create_engine(queue.engine.url, isolation_level="AUTOCOMMIT")
+    killer = Killer(administrator, step, times=times)
+    supervisor = sqljobs.Supervisor(queue.engine.url.render_as_string(hide_password=False), str(HANDLERS), slots=1)
+    with hooked(killer.on_step):
+        supervisor.tick()
+    assert killer.killed
+    queue.engine.dispose()
+    with queue.engine.connect() as conn:
+        rows = conn.execute(select(job_supervisors.c.name, job_supervisors.c.state)).all()
+    assert [tuple(row) for row in rows] == [(socket.gethostname(), "running")]
+    supervisor.stop()
+    administrator.dispose()
 
 
 def test_server_that_only_reads_for_a_while(queue: Queue, supervisors: Supervisors, administrator: Connection) -> None:

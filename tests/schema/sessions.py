@@ -24,19 +24,23 @@ def hooked(hook: Callable[[str], None]) -> Iterator[None]:
 
 
 class Killer:
-    """Kills all sessions in the database when one of our transactions is about to take `step`: once, or each time."""
+    """Kills all sessions in the database when one of our transactions is about to take `step`, the first `times`."""
 
-    def __init__(self, administrator: Engine, step: str, *, each_time: bool = False) -> None:
+    def __init__(self, administrator: Engine, step: str, *, times: float = 1) -> None:
         self._administrator = administrator
         self._step = step
-        self._each_time = each_time
-        self.killed = False
+        self._left = times
+
+    @property
+    def killed(self) -> bool:
+        """Whether it has nothing more to do."""
+        return self._left == 0
 
     def on_step(self, step: str) -> None:
         """For the hook of steps."""
-        if step != self._step or (self.killed and not self._each_time):
+        if step != self._step or self._left <= 0:
             return
-        self.killed = True
+        self._left -= 1
         postgresql = self._administrator.dialect.name == "postgresql"
         with self._administrator.connect() as conn:
             for session in conn.execute(text(SESSIONS_POSTGRESQL if postgresql else SESSIONS_MYSQL)).scalars().all():

@@ -1,5 +1,7 @@
 """A session that ends in the middle of a transaction, at each of its steps: all of it is written, or nothing."""
 
+import math
+
 import pytest
 from sqlalchemy.exc import OperationalError
 
@@ -42,7 +44,7 @@ def test_sessions_killed_again_and_again(database: Database) -> None:
     """Given up and said so, with nothing written; who looks for the database longer gets through later."""
     administrator = create_engine(database.engine.url, isolation_level="AUTOCOMMIT")
     (one,) = set_off(database, put(database))
-    killer = Killer(administrator, "finalize.flip", each_time=True)
+    killer = Killer(administrator, "finalize.flip", times=math.inf)
     put(database, after=[one.job_id])
     before = everything(database)
     with hooked(killer.on_step), pytest.raises(DatabaseUnavailable, match="cannot be reached"):
