@@ -11,7 +11,7 @@ import sqljobs
 from tests.queue.conftest import Queue, Supervisors, full_size, usually_on
 from tests.waiting import wait_until
 
-LOCK_TROUBLE = ("locked", "Deadlock", "deadlock", "Lock wait timeout", "1213", "1205")
+LOCK_TROUBLE = ("locked", "Deadlock", "deadlock", "Lock wait timeout")
 
 
 @usually_on("sqlite", "mariadb", "mysql")
