@@ -22,7 +22,7 @@ def test_random_kills(queue: Queue, supervisors: Supervisors) -> None:
     victims: set[int] = set()
 
     def past_their_effects() -> list[int]:
-        return [pid for *_, pid, _ in queue.notes()[-8:] if pid not in victims and supervisor_of(pid)]
+        return [pid for *_, pid, _ in queue.notes()[-3:] if pid not in victims and supervisor_of(pid)]
 
     for number in range(child_kills):
         victim = rng.choice(wait_until(past_their_effects, what="a child past its effect"))
@@ -45,7 +45,7 @@ def test_random_kills(queue: Queue, supervisors: Supervisors) -> None:
     print(f"causes {dict(causes)}, starts {len(queue.notes())}")
     assert set(causes) <= CAUSES
     assert causes["done"] == count
-    assert causes["signal"] >= child_kills // 4  # the others had ended when the signal came
+    assert causes["signal"] >= child_kills // 2
     assert causes["lost"] >= supervisor_kills
     assert all(attempt.cause == "done" for info in infos for attempt in info.attempts[-1:])
     recorded = {(info.id, attempt.attempt) for info in infos for attempt in info.attempts}
