@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -32,7 +33,14 @@ def test_random_kills(queue: Queue, supervisors: Supervisors) -> None:
         return wait_until(lambda: queue.job(job).attempts[attempt - 1].cause, what="the end to be written") or ""
 
     def kill_a_supervisor() -> None:
-        process = rng.choice(list(names))
+        """Kill one that has a child past its effect, and start it again."""
+
+        def parent() -> subprocess.Popen[bytes] | None:
+            parents = {supervisor_of(pid) for pid, *_ in past_their_effects()}
+            return next((process for process in names if process.pid in parents), None)
+
+        process = wait_until(parent, what="a supervisor whose child is past its effect")
+        assert process is not None
         process.kill()
         process.wait()
         name = names.pop(process)
@@ -41,7 +49,6 @@ def test_random_kills(queue: Queue, supervisors: Supervisors) -> None:
     between = child_kills // supervisor_kills
     for number in range(child_kills):
         if number in range(0, between * supervisor_kills, between):
-            wait_until(past_their_effects, what="a child past its effect")
             kill_a_supervisor()
         while kill_a_child() != "signal":
             continue
