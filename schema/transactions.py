@@ -200,20 +200,22 @@ class Database:
 
     def read(self, name: str, work: Callable[[Transaction], T]) -> T:
         """Run `work`, which only reads, without a write lock. Errors as in `transaction`."""
-        failures = self._failures()
-        while True:
-            try:
-                return self._read_once(name, work)
-            except SQLAlchemyError as error:
-                failures.met(error)
+        return self._retried(lambda: self._read_once(name, work))
 
     def look(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which only looks, outside of any transaction of ours. Errors as in `transaction`."""
+
+        def once() -> T:
+            with self.connection() as conn:
+                return work(conn)
+
+        return self._retried(once)
+
+    def _retried(self, once: Callable[[], T]) -> T:
         failures = self._failures()
         while True:
             try:
-                with self.connection() as conn:
-                    return work(conn)
+                return once()
             except SQLAlchemyError as error:
                 failures.met(error)
 
