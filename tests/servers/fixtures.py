@@ -23,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """--db narrows the kinds of database; taken once, though more than one conftest.py may bring it."""
     try:
         parser.addoption("--db", metavar="KIND,...", help=f"only these of {', '.join(KINDS)}")
+        parser.addoption("--half", type=int, choices=(1, 2), help="only half of the tests, for two runs at once")
     except ValueError:
         return
 
@@ -48,6 +49,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     allowed = marker.args if marker else KINDS
     kinds = [kind for kind in KINDS if kind in allowed and kind in _asked_for(metafunc.config)]
     metafunc.parametrize("server", kinds, indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """--half 1 is what runs on MariaDB and MySQL, --half 2 all the rest: each server is started by one run only."""
+    half = config.getoption("--half")
+    if half is None:
+        return
+    chosen = [item for item in items if (_kind_of(item) in ("mariadb", "mysql")) == (half == 1)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _kind_of(item: pytest.Item) -> object:
+    called = getattr(item, "callspec", None)
+    return None if called is None else called.params.get("server")
 
 
 @pytest.fixture(scope="session")
