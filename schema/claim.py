@@ -31,6 +31,7 @@ class Lease:
     batch: str | None
     max_attempts: int
     timeout: float
+    parent: int | None = None
 
     @property
     def fence(self) -> Fence:
@@ -49,7 +50,7 @@ class Claimer:
 _COLUMNS = (
     *(jobs.c.id, jobs.c.state, jobs.c.type, jobs.c.args, jobs.c.group_key, jobs.c.key, jobs.c.attempt),
     *(jobs.c.max_attempts, jobs.c.first_max_attempts, jobs.c.timeout, jobs.c.given, jobs.c.unmet_deps),
-    *(jobs.c.closed_gates, jobs.c.container, jobs.c.in_flight, jobs.c.batch),
+    *(jobs.c.closed_gates, jobs.c.container, jobs.c.in_flight, jobs.c.batch, jobs.c.parent_id),
 )
 
 
@@ -139,6 +140,7 @@ def _lease(row: Any, claimer: Claimer, *, attempt: int, max_attempts: int, timeo
         group=row.group_key,
         key=row.key,
         batch=row.batch,
+        parent=row.parent_id,
         max_attempts=max_attempts,
         timeout=timeout,
     )

@@ -15,6 +15,10 @@ class UnknownJob(Error, LookupError):
     """No job has this id."""
 
 
+class UnknownParent(UnknownJob):
+    """No job has the id that was given as a parent."""
+
+
 class CycleError(Error, ValueError):
     """The jobs of one call would wait for each other in a circle."""
 

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import exists, select, update
 
-from sqljobs.schema.edges import End, settle_downstream
+from sqljobs.schema.ends import End, children_of, lock_rows
+from sqljobs.schema.enqueue import Within, enqueue_many
+from sqljobs.schema.members import is_over, recount, roll_up
 from sqljobs.schema.moves import Fence, move_fenced
 from sqljobs.schema.outcomes import INTERRUPTIONS_IN_A_ROW, Backoff, Cause, Decision, Outcome, Standing, decide
 from sqljobs.schema.renderings import last_line
+from sqljobs.schema.settling import settle
+from sqljobs.schema.specs import CheckArgs, Defaults, DefaultsOf, JobSpec
 from sqljobs.schema.states import FINAL, Event, State
 from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import NotCommitted, Transaction
 
 _random = random.Random()
+_members = jobs.alias("members")
+
+
+@dataclass(frozen=True)
+class Spawned:
+    """What a handler has enqueued through its job: its members, and others. Written if, and only if, it ends `done`."""
+
+    children: Sequence[JobSpec] = ()
+    followers: Sequence[JobSpec] = ()
+    defaults_of: DefaultsOf = lambda _: Defaults()
+    check_args: CheckArgs = lambda _type, _args: None
 
 
 def start(tx: Transaction, fence: Fence, *, pid: int, start_ticks: int | None = None) -> bool:
@@ -33,12 +50,19 @@ def start(tx: Transaction, fence: Fence, *, pid: int, start_ticks: int | None = 
 
 
 def finalize(
-    tx: Transaction, fence: Fence, outcome: Outcome, backoff: Backoff, *, if_lapsed: bool = False
+    tx: Transaction,
+    fence: Fence,
+    outcome: Outcome,
+    backoff: Backoff,
+    *,
+    if_lapsed: bool = False,
+    spawned: Spawned = Spawned(),
 ) -> Decision | None:
     """Write the end of the attempt that `fence` stands for, and what follows from it, in this transaction.
 
-    None means that the fence is gone: somebody else has written the end, and nothing was changed. With `if_lapsed` a
-    lease that has not run out is left alone, too."""
+    A job that has members is a container from its success on. None means that the fence is gone: somebody else has
+    written the end, and nothing was changed. With `if_lapsed` a lease that has not run out is left alone, too. Raises
+    what `enqueue_many` raises for what was spawned."""
     row = _lock_own(tx, fence)
     if row is None or (if_lapsed and row.lease_expires > tx.now):
         return None
@@ -50,6 +74,8 @@ def finalize(
         interruptions=_interruptions(tx, fence) if outcome.cause is Cause.INTERRUPTED else 0,
     )
     decision = decide(outcome, standing, backoff, _random)
+    if decision.state is State.DONE and (row.has_members or spawned.children):
+        decision = replace(decision, state=State.WAITING)
     if not move_fenced(tx, decision.event, decision.state, fence, _values(tx, outcome, decision)):
         return None
     tx.execute(
@@ -58,9 +84,27 @@ def finalize(
         .where(*_attempt(fence), job_attempts.c.cause.is_(None))
         .values(cause=decision.cause.value, ended_at=tx.now, error=outcome.error),
     )
-    if decision.state in FINAL:
-        settle_downstream(tx, End(fence.job_id, decision.state, decision.cause.value, fence.job_id))
+    _follow(tx, row, fence.job_id, decision, spawned)
     return decision
+
+
+def _follow(tx: Transaction, row: Any, job_id: int, decision: Decision, spawned: Spawned) -> None:
+    """What follows from an end: what it has spawned, its members, those that wait for it."""
+    open_members = False
+    if row.has_members and (decision.state is State.WAITING or decision.state in FINAL):
+        open_members = recount(tx, job_id).open > 0
+    if decision.cause is Cause.DONE and (spawned.children or spawned.followers):
+        legacy = {"group": row.group_key, "weight": row.weight, "priority": row.priority}
+        within = Within(job_id, frozenset(spawned.children), legacy)
+        specs = [*spawned.children, *spawned.followers]
+        enqueue_many(tx, specs, spawned.defaults_of, spawned.check_args, within=within)
+    if decision.state is State.WAITING:
+        (own,) = lock_rows(tx, "own", [job_id])
+        children = children_of(own)
+        if is_over(own, children):
+            settle(tx, *roll_up(tx, [own], {job_id: children}))
+    elif decision.state in FINAL:
+        settle(tx, End(job_id, decision.state, decision.cause.value, job_id, row.parent_id, open_members))
 
 
 def settle_finalize(tx: Transaction, fence: Fence) -> bool | type[NotCommitted]:
@@ -93,7 +137,9 @@ def _attempt(fence: Fence) -> tuple[Any, ...]:
 def _lock_own(tx: Transaction, fence: Fence) -> Any:
     columns = (
         *(jobs.c.attempt, jobs.c.max_attempts, jobs.c.first_max_attempts, jobs.c.cancel_requested_at),
-        *(jobs.c.in_flight, jobs.c.lease_owner, jobs.c.lease_expires),
+        *(jobs.c.in_flight, jobs.c.lease_owner, jobs.c.lease_expires, jobs.c.parent_id),
+        *(jobs.c.group_key, jobs.c.weight, jobs.c.priority),
+        exists().where(_members.c.parent_id == jobs.c.id).label("has_members"),
     )
     statement = tx.dialect.lock(select(*columns).where(jobs.c.id == fence.job_id))
     row = tx.execute("lock", statement).one_or_none()
@@ -123,8 +169,8 @@ def _interruptions(tx: Transaction, fence: Fence) -> int:
 def _values(tx: Transaction, outcome: Outcome, decision: Decision) -> dict[str, Any]:
     values: dict[str, Any] = {"max_attempts": decision.max_attempts}
     match decision.state:
-        case State.DONE:
-            values["result"] = outcome.result
+        case State.DONE | State.WAITING:
+            values |= {"result": outcome.result, "container": decision.state is State.WAITING}
         case State.SCHEDULED:
             values["run_after"] = tx.now + timedelta(seconds=decision.delay or 0.0)
         case State.FAILED:

@@ -10,16 +10,18 @@ from sqlalchemy import Select, select
 from sqljobs.schema.conditions import is_unset
 from sqljobs.schema.ready import Wanted, in_state
 from sqljobs.schema.states import State
-from sqljobs.schema.tables import job_deps, jobs
+from sqljobs.schema.tables import job_deps, job_intents, jobs
 from sqljobs.schema.transactions import Transaction
 
 
 @dataclass(frozen=True)
 class Glance:
-    """`unchecked`: an edge waits to be looked at. `ready`: a wanted job may be claimed. `due_in`: seconds until the
-    first scheduled job falls due, by the database's clock; 0 or less: it has; None: there is none."""
+    """`unchecked`: an edge waits to be looked at. `left`: a transaction has left something to do. `ready`: a wanted job
+    may be claimed. `due_in`: seconds until the first scheduled job falls due, by the database's clock; 0 or less: it
+    has; None: there is none."""
 
     unchecked: bool
+    left: bool
     ready: bool
     due_in: float | None
 
@@ -28,10 +30,12 @@ def glance(tx: Transaction, wanted: Wanted) -> Glance:
     """Look by index alone, at one row of each kind."""
     unchecked = select(job_deps.c.depends_on_id).where(is_unset(job_deps.c.checked)).limit(1)
     first_due = select(jobs.c.run_after).where(in_state(State.SCHEDULED)).order_by(jobs.c.run_after).limit(1)
-    looks = {"unchecked": unchecked, "ready": _first_ready(wanted), "first_due": first_due}
+    left = select(job_intents.c.id).order_by(job_intents.c.id).limit(1)
+    looks = {"unchecked": unchecked, "left": left, "ready": _first_ready(wanted), "first_due": first_due}
     row = tx.execute("glance", select(*(look.scalar_subquery().label(name) for name, look in looks.items()))).one()
     return Glance(
         unchecked=row.unchecked is not None,
+        left=row.left is not None,
         ready=row.ready is not None,
         due_in=None if row.first_due is None else (row.first_due - tx.now).total_seconds(),
     )

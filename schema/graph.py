@@ -1,15 +1,11 @@
-"""Order and rules of the dependency graph. Pure: no database."""
+"""Rules of the dependency graph: what ends make of edges, of followers and of containers. Pure: no database."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import Enum
+from typing import NamedTuple
 
-from sqljobs.schema.errors import CycleError
 from sqljobs.schema.states import FINAL, State
-
-CIRCLE_ENDS = 5  # names shown at either end of a long circle
-
 
 KINDS = {"after": "ok", "after_any": "any", "after_failed": "not_ok"}  # option -> kind, in the order of job.upstream
 NOT_NEEDED = "not_needed"
@@ -45,37 +41,42 @@ def closing_text(reason: str | None, culprit: int | None) -> str | None:
     return "none of the jobs that it is there for ended badly" if culprit is None else f"job {culprit} did not end well"
 
 
-def in_order(upstreams: Sequence[Sequence[int]], names: Sequence[str]) -> list[int]:
-    """Positions 0..n-1, each after all of its `upstreams`, else in input order (Kahn, CACM 1962).
+class Children(NamedTuple):
+    """A container's members by how they stand; those that were not needed are among the cancelled."""
 
-    Raises `CycleError`, naming one circle by `names`."""
-    waiting_for = [len(set(positions)) for positions in upstreams]
-    dependents: list[list[int]] = [[] for _ in upstreams]
-    for position, ups in enumerate(upstreams):
-        for up in set(ups):
-            dependents[up].append(position)
-    order = [position for position, count in enumerate(waiting_for) if count == 0]
-    for position in order:  # grows while we walk it
-        for dependent in dependents[position]:
-            waiting_for[dependent] -= 1
-            if waiting_for[dependent] == 0:
-                order.append(dependent)
-    if len(order) < len(upstreams):
-        circle = _circle(upstreams, set(range(len(upstreams))) - set(order))
-        raise CycleError("these jobs wait for each other: " + " -> ".join(_shortened([names[at] for at in circle])))
-    return order
+    open: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    not_needed: int = 0
 
+    def with_end(self, state: str, reason: str | None) -> Children:
+        """One that was open has ended so."""
+        return self._moved(state, reason, -1, 1)
 
-def _shortened(names: list[str]) -> list[str]:
-    left_out = len(names) - 2 * CIRCLE_ENDS
-    return names if left_out <= 1 else [*names[:CIRCLE_ENDS], f"{left_out} more", *names[-CIRCLE_ENDS:]]
+    def without_end(self, state: str, reason: str | None) -> Children:
+        """One that had ended so is open again."""
+        return self._moved(state, reason, 1, -1)
 
+    def plus(self, other: Children, times: int = 1) -> Children:
+        """With so many of `other` added."""
+        return Children(*(mine + times * theirs for mine, theirs in zip(self, other, strict=True)))
 
-def _circle(upstreams: Sequence[Sequence[int]], stuck: set[int]) -> list[int]:
-    position = min(stuck)
-    path: dict[int, None] = {}  # ordered, and quick to ask
-    while position not in path:
-        path[position] = None
-        position = next(up for up in upstreams[position] if up in stuck)
-    walked = list(path)
-    return [*walked[walked.index(position) :], position]
+    @property
+    def ended(self) -> int:
+        return self.done + self.failed + self.cancelled
+
+    def _moved(self, state: str, reason: str | None, opened: int, ended: int) -> Children:
+        return Children(
+            self.open + opened,
+            self.done + ended * (state == State.DONE.value),
+            self.failed + ended * (state == State.FAILED.value),
+            self.cancelled + ended * (state == State.CANCELLED.value),
+            self.not_needed + ended * (reason == NOT_NEEDED),
+        )
+
+    def end(self, *, cancel_requested: bool) -> State:
+        """How their container ends when none is open any more."""
+        if self.failed:
+            return State.FAILED
+        return State.CANCELLED if self.cancelled > self.not_needed or cancel_requested else State.DONE

@@ -8,9 +8,10 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, func, not_, or
 from sqlalchemy.sql import FromClause
 
 from sqljobs.schema.conditions import is_set, is_unset
+from sqljobs.schema.intents import is_left
 from sqljobs.schema.invariants import STALE, Condition, Invariant, among_jobs, in_slice, in_states
 from sqljobs.schema.states import FINAL, OPEN, UNCLAIMED, State
-from sqljobs.schema.tables import job_deps, jobs
+from sqljobs.schema.tables import COUNTERS, job_deps, jobs
 
 _upstream = jobs.alias("upstream")
 _parent = jobs.alias("parent")
@@ -18,11 +19,6 @@ _child = jobs.alias("child")
 _FINAL = sorted(state.value for state in FINAL)
 _edges_of_jobs = job_deps.join(jobs, jobs.c.id == job_deps.c.job_id)
 _edges = _edges_of_jobs.join(_upstream, _upstream.c.id == job_deps.c.depends_on_id)
-COUNTED = (
-    (jobs.c.done_children, State.DONE),
-    (jobs.c.failed_children, State.FAILED),
-    (jobs.c.cancelled_children, State.CANCELLED),
-)
 
 
 def _ended_well() -> Condition:
@@ -56,7 +52,7 @@ def _unmet_deps() -> Select[Any]:
 def _blocked() -> Select[Any]:
     must_wait = or_(jobs.c.unmet_deps > 0, jobs.c.closed_gates > 0)
     waits = jobs.c.state == State.BLOCKED.value
-    runs = in_states({State.SCHEDULED, State.READY, State.LEASED, State.RUNNING})
+    runs = in_states({State.SCHEDULED, State.READY, State.LEASED, State.RUNNING, State.WAITING})
     return among_jobs(and_(waits, not_(must_wait)), and_(runs, must_wait))
 
 
@@ -69,29 +65,32 @@ def _satisfied() -> Select[Any]:
 
 
 def _unsatisfied() -> Select[Any]:
-    return _among_edges(is_unset(job_deps.c.satisfied), is_set(job_deps.c.checked), _satisfying())
+    seen = (is_unset(job_deps.c.satisfied), is_set(job_deps.c.checked), not_(is_left("edges", _upstream.c.id)))
+    return _among_edges(*seen, _satisfying())
 
 
 def _not_cancelled() -> Select[Any]:
-    unseen = and_(is_unset(job_deps.c.satisfied), is_set(job_deps.c.checked))
-    return _among_edges(unseen, in_states(OPEN), _breaking())
+    seen = (is_unset(job_deps.c.satisfied), is_set(job_deps.c.checked), not_(is_left("edges", _upstream.c.id)))
+    return _among_edges(*seen, in_states(OPEN), _breaking())
 
 
 def _wrongly_cancelled() -> Select[Any]:
-    """A key that another has taken meanwhile keeps a job from being reopened; a container may be the culprit, too."""
+    """A key that another has taken meanwhile keeps a job from being reopened; the container around it may be doomed."""
     of_job = job_deps.c.job_id == jobs.c.id
     known = _upstream.c.id == job_deps.c.depends_on_id
     to_look_at = exists().where(of_job, is_unset(job_deps.c.checked))
     culprit = exists().where(of_job, known, _breaking())
     pruned = exists().where(of_job, not_(exists().where(known)))
+    doomed = and_(_parent.c.state == State.CANCELLED.value, _parent.c.reason == "dependency")
+    # Nothing is opened again in what is being cancelled.
+    around = exists().where(_parent.c.id == jobs.c.parent_id, or_(doomed, _parent.c.cancel_requested_at.is_not(None)))
     return among_jobs(
         and_(
             jobs.c.state == State.CANCELLED.value,
             jobs.c.reason == "dependency",
             jobs.c.key.is_(None),
-            jobs.c.parent_id.is_(None),
             exists().where(of_job),
-            *(not_(excuse) for excuse in (to_look_at, culprit, pruned)),
+            *(not_(excuse) for excuse in (to_look_at, culprit, pruned, around)),
         ),
     )
 
@@ -125,12 +124,17 @@ def _missing() -> Select[Any]:
 
 
 def child_counts(where: Condition) -> Select[Any]:
-    """For parents of the children that meet `where`: how many are open, and how many ended in which way."""
-    counts = [
-        func.sum(case((_child.c.state == state.value, 1), else_=0)).label(column.name) for column, state in COUNTED
-    ]
-    still_open = func.sum(case((_child.c.state.in_(_FINAL), 0), else_=1)).label(jobs.c.open_children.name)
-    return select(_child.c.parent_id, still_open, *counts).where(where).group_by(_child.c.parent_id)
+    """For parents of the children that meet `where`: how many are open, and how many ended in which way.
+
+    One that has ended, and that a supervisor is yet to count, is open to its parent."""
+    ended = and_(_child.c.state.in_(_FINAL), not_(is_left("child", _child.c.id)))
+    ways = (
+        not_(ended),
+        *(and_(ended, _child.c.state == state.value) for state in (State.DONE, State.FAILED, State.CANCELLED)),
+        and_(ended, func.coalesce(_child.c.reason, "") == "not_needed"),
+    )
+    counts = (func.sum(case((way, 1), else_=0)).label(column.name) for way, column in zip(ways, COUNTERS, strict=True))
+    return select(_child.c.parent_id, *counts).where(where).group_by(_child.c.parent_id)
 
 
 def children_of(job_ids: Any) -> Condition:
@@ -138,28 +142,39 @@ def children_of(job_ids: Any) -> Condition:
     return _child.c.parent_id.in_(job_ids)
 
 
+def keeps_counters() -> Condition:
+    """`members.counts_members` in SQL."""
+    return or_(is_set(jobs.c.container), in_states(FINAL))
+
+
 def _children() -> Select[Any]:
     counted = child_counts(in_slice(_child.c.parent_id)).subquery("counted")
-    columns = (jobs.c.open_children, *(column for column, _ in COUNTED))
-    wrong = (column != func.coalesce(counted.c[column.name], 0) for column in columns)
-    return among_jobs(*wrong).select_from(jobs.outerjoin(counted, counted.c.parent_id == jobs.c.id))
+    wrong = or_(*(column != func.coalesce(counted.c[column.name], 0) for column in COUNTERS))
+    return among_jobs(and_(keeps_counters(), wrong)).select_from(
+        jobs.outerjoin(counted, counted.c.parent_id == jobs.c.id)
+    )
 
 
 def _parents() -> Select[Any]:
     with_parent = jobs.outerjoin(_parent, _parent.c.id == jobs.c.parent_id)
-    no_parent = or_(_parent.c.id.is_(None), _parent.c.state.in_(_FINAL))
-    return among_jobs(and_(jobs.c.parent_id.is_not(None), in_states(OPEN), no_parent)).select_from(with_parent)
+    ended = and_(_parent.c.state.in_(_FINAL), not_(is_left("members", _parent.c.id)))
+    no_parent = or_(_parent.c.id.is_(None), ended)
+    asked = jobs.c.cancel_requested_at.is_not(None)  # the job around it failed, and this one runs until it is killed
+    return among_jobs(and_(jobs.c.parent_id.is_not(None), in_states(OPEN), no_parent, not_(asked))).select_from(
+        with_parent
+    )
 
 
 def _roll_up() -> Select[Any]:
-    had_some = jobs.c.done_children + jobs.c.failed_children + jobs.c.cancelled_children > 0
-    return among_jobs(and_(jobs.c.state == State.WAITING.value, jobs.c.open_children == 0, had_some))
+    over = and_(jobs.c.open_children == 0, is_unset(jobs.c.awaits_child), not_(is_left("members")))
+    return among_jobs(and_(jobs.c.state == State.WAITING.value, over))
 
 
 def _gates() -> Select[Any]:
     with_parent = jobs.outerjoin(_parent, _parent.c.id == jobs.c.parent_id)
-    around = func.coalesce(_parent.c.closed_gates + case((_parent.c.unmet_deps > 0, 1), else_=0), 0)
-    wrong = and_(in_states(UNCLAIMED), jobs.c.closed_gates != around)
+    around = case((_parent.c.state == State.BLOCKED.value, 1), else_=0)
+    concerned = in_states({*UNCLAIMED, State.WAITING})
+    wrong = and_(concerned, jobs.c.closed_gates != around, not_(is_left("members", _parent.c.id)))
     return among_jobs(wrong).select_from(with_parent)
 
 

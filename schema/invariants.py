@@ -122,20 +122,14 @@ def _done() -> Select[Any]:
 
 def _result_refused() -> Select[Any]:
     # One that has spawned children ends as they do.
-    by_children = and_(
-        in_states({State.FAILED, State.CANCELLED}),
-        jobs.c.done_children + jobs.c.failed_children + jobs.c.cancelled_children > 0,
-    )
+    by_children = and_(in_states({State.FAILED, State.CANCELLED}), is_set(jobs.c.container))
     ended_so = or_(in_states({State.DONE, State.WAITING}), by_children)
     return among_jobs(and_(not_(ended_so), _accepted(True)), _accepted(False))
 
 
 def _cancel_outrun() -> Select[Any]:
     other_ends = in_states(frozenset(State) - {State.LEASED, State.RUNNING, State.WAITING, State.CANCELLED})
-    alone = and_(
-        is_unset(jobs.c.container), jobs.c.done_children + jobs.c.failed_children + jobs.c.cancelled_children == 0
-    )
-    return among_jobs(and_(jobs.c.cancel_requested_at.is_not(None), alone, other_ends))
+    return among_jobs(and_(jobs.c.cancel_requested_at.is_not(None), is_unset(jobs.c.container), other_ends))
 
 
 def _key_slot() -> Select[Any]:

@@ -171,6 +171,8 @@ def reason_of(row: Any, edges: Sequence[Any]) -> StateReason | None:
     match State(row.state):
         case State.BLOCKED:
             waits = next((edge.depends_on_id for edge in edges if not edge.satisfied), None)
+            if waits is None:
+                return StateReason("dependency", f"waits with container {row.parent_id}", job_id=row.parent_id)
             return StateReason("dependency", f"waits for job {waits}", job_id=waits)
         case State.SCHEDULED:
             return StateReason("scheduled", "waits for its time", until=row.run_after)

@@ -21,15 +21,18 @@ Happened = Callable[[Any], bool]
 class SettledEnqueue:
     """One call of `enqueue_many` in a transaction of our own; `work` and `settle` are for `Database.transaction`."""
 
-    def __init__(self, specs: Sequence[JobSpec], defaults_of: DefaultsOf, check_args: CheckArgs) -> None:
+    def __init__(
+        self, specs: Sequence[JobSpec], defaults_of: DefaultsOf, check_args: CheckArgs, *, awaits_child: bool = False
+    ) -> None:
         self._arguments = (specs, defaults_of, check_args)
+        self._awaits_child = awaits_child
         self._batch = uuid.uuid4().hex
         self._enqueued: list[Enqueued] = []
 
     def work(self, tx: Transaction) -> list[Enqueued]:
         """Errors as in `enqueue_many`."""
         tx.dialect.serialise(tx.conn, self._batch)
-        self._enqueued = enqueue_many(tx, *self._arguments, batch=self._batch)
+        self._enqueued = enqueue_many(tx, *self._arguments, batch=self._batch, awaits_child=self._awaits_child)
         return self._enqueued
 
     def settle(self, tx: Transaction) -> list[Enqueued] | type[NotCommitted]:
@@ -71,3 +74,8 @@ def is_cancelled(row: Any) -> bool:
 def is_open_again(row: Any) -> bool:
     """Whether a job that had ended badly was retried: it is open, or has come to another end since."""
     return State(row.state) not in FINAL or row.state == State.DONE.value
+
+
+def is_skipped(row: Any) -> bool:
+    """Whether a job that had failed was skipped; a container is done by its members."""
+    return row.state == State.DONE.value or State(row.state) not in FINAL

@@ -15,6 +15,7 @@ from sqljobs.schema.wake import wake
 if TYPE_CHECKING:
     from sqljobs.schema.dialects.contract import Rows
 
+CHUNK = 500
 Statement = TypeVar("Statement", bound="Rows | Update")
 
 
@@ -53,8 +54,12 @@ def move(
     if not ids:
         return 0
     sources = [state.value for state in transition(event, target).sources]
-    where = and_(jobs.c.id.in_(sorted(ids)), jobs.c.state.in_(sources))
-    return _write(tx, event, target, where, values or {})
+    wanted = sorted(ids)
+    moved = 0
+    for start in range(0, len(wanted), CHUNK):
+        where = and_(jobs.c.id.in_(wanted[start : start + CHUNK]), jobs.c.state.in_(sources))
+        moved += _write(tx, event, target, where, values or {})
+    return moved
 
 
 def move_fenced(

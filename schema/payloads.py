@@ -15,6 +15,7 @@ from uuid import UUID
 
 from sqljobs.schema.columns import JsonText
 from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.graph import Children
 from sqljobs.schema.renderings import below, one_line, safe_text, safe_traceback, shown, type_name, with_article
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "from_json", "is_model", "safe_text", "safe_traceback", "to_json", "to_plain"]
@@ -215,3 +216,8 @@ def _refuse(place: _Place, fault: str) -> NoReturn:
 
 def _rendered(place: _Place) -> str:
     return place if isinstance(place, str) else below(_rendered(place[0]), place[1])
+
+
+def counts_json(children: Children) -> JsonText:
+    """The result of a container."""
+    return JsonText(f'{{"done":{children.done},"failed":{children.failed},"cancelled":{children.cancelled}}}')

@@ -1,52 +1,106 @@
-"""Which jobs a bad end had closed, and opening them again when that end is undone."""
+"""What a bad end had closed, opened again when that end is undone: followers, members, the containers around."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import case, null, select
 
-from sqljobs.schema.conditions import is_unset
-from sqljobs.schema.graph import Edge, edge_of
-from sqljobs.schema.moves import by_primary_key, move
-from sqljobs.schema.states import Event, State
+from sqljobs.schema.conditions import is_set, is_unset
+from sqljobs.schema.ends import CHUNK, children_of, has_begun, lock_rows
+from sqljobs.schema.families import ancestors, find_around, parents_of
+from sqljobs.schema.graph import NOT_NEEDED, Children, Edge, edge_of
+from sqljobs.schema.intents import pending, take_back
+from sqljobs.schema.members import counts_members, write_counters
+from sqljobs.schema.moves import move
+from sqljobs.schema.states import FINAL, Event, State
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 
 Keys = set[tuple[str, str]]
 
+_GRANTED = jobs.c.attempt + jobs.c.first_max_attempts
+
 # What the end had written and the new beginning takes back.
-FRESH = {"reason": None, "reason_text": None, "reason_job_id": None, "ended_at": None, "cancel_requested_at": None}
+AFRESH = {
+    "reason": None,
+    "reason_text": None,
+    "reason_job_id": None,
+    "ended_at": None,
+    "cancel_requested_at": None,
+    "result": case((jobs.c.attempt > 0, jobs.c.result), else_=null()),  # what a job that has spawned gave, it keeps
+    "key_slot": jobs.c.key,
+    "max_attempts": case((is_set(jobs.c.container), jobs.c.max_attempts), else_=_GRANTED),
+}
 
 
-def closed_by(tx: Transaction, ids: Collection[int], keys: Keys) -> set[int]:
-    """Dependents, down the graph, that were cancelled because of `ids` and of nothing else that ended badly.
+@dataclass
+class Reopening:
+    """What is opened again with `roots`. `doomed`: jobs that were cancelled because of them, or with a container that
+    is opened again; `around`: the containers around all these that had ended."""
 
-    Of several with one (type, key) the first is taken, and none whose key is in `keys`: one of them may be open."""
-    reopened: set[int] = set()
-    frontier = list(ids)
+    roots: set[int]
+    doomed: set[int] = field(default_factory=set)
+    around: set[int] = field(default_factory=set)
+
+    @property
+    def all(self) -> set[int]:
+        return self.roots | self.doomed | self.around
+
+
+def find_closed(
+    tx: Transaction, roots: Collection[int], keys: Keys, *, around_roots: bool = True, ended: Collection[int] = ()
+) -> Reopening:
+    """What the bad ends of `roots` have closed, through followers, members and containers, and nothing else closes.
+
+    Of several jobs with one (type, key) the first is taken, and none whose key is in `keys`: one may be open. Without
+    `around_roots` the roots are open already, and the containers around them are no matter of theirs. `ended`:
+    containers around that are known to have ended meanwhile."""
+    found = Reopening(set(roots))
+    if around_roots:
+        found.around = {row.id for row in ancestors(tx, roots) if State(row.state) in FINAL} | set(ended)
+    frontier = found.all
+    candidates: dict[int, Any] = {}
     while frontier:
-        closed = (
-            select(jobs.c.id, jobs.c.type, jobs.c.key)
-            .join(job_deps, jobs.c.id == job_deps.c.job_id)
-            .where(
-                job_deps.c.depends_on_id.in_(frontier),
-                jobs.c.state == State.CANCELLED.value,
-                jobs.c.reason == "dependency",
-            )
-            .order_by(jobs.c.id)
-        )
-        found = {row.id: row for row in tx.execute("closed", closed) if row.id not in reopened}
-        doomed = _still_doomed(tx, found.keys(), reopened | set(ids))
-        frontier = [row.id for row in _one_per_key((found[i] for i in found.keys() - doomed), keys)]
-        reopened |= set(frontier)
-    return reopened
+        candidates |= {row.id: row for row in _closed(tx, frontier) if row.id not in found.roots | found.doomed}
+        doomed = still_doomed(tx, candidates, found.all).keys()
+        enclosed = find_around(tx, candidates, partial(is_closed_for_others, reopened=found.all)).keys() - doomed
+        open_again = (candidates[i] for i in sorted(candidates.keys() - doomed - enclosed))
+        new = {row.id for row in _one_per_key(open_again, keys)}
+        found.doomed |= new
+        around = {row.id for row in ancestors(tx, new) if State(row.state) in FINAL} - found.all
+        found.around |= around
+        frontier = new | around
+        # What is around these may be opened yet; the others are met again when what they wait for is.
+        candidates = {i: candidates[i] for i in enclosed}
+    return found
+
+
+def is_closed_for_others(row: Any, reopened: Collection[int]) -> bool:
+    """Whether this has ended because of another job, and is not `reopened`: what is in it stays closed, too."""
+    return State(row.state) in FINAL and row.reason in ("dependency", NOT_NEEDED) and row.id not in reopened
+
+
+def _closed(tx: Transaction, frontier: Collection[int]) -> Iterable[Any]:
+    """Jobs that were cancelled for a dependency, behind one of `frontier` or in it."""
+    columns = (jobs.c.id, jobs.c.type, jobs.c.key, jobs.c.parent_id)
+    doomed = (jobs.c.state == State.CANCELLED.value, jobs.c.reason == "dependency")
+    ids = sorted(frontier)
+    for start in range(0, len(ids), CHUNK):
+        chunk = ids[start : start + CHUNK]
+        behind = select(*columns).join(job_deps, jobs.c.id == job_deps.c.job_id)
+        yield from tx.execute("closed", behind.where(job_deps.c.depends_on_id.in_(chunk), *doomed).order_by(jobs.c.id))
+        # What ended badly by itself had not closed its members; those were closed for reasons of their own.
+        inside = select(*columns).where(jobs.c.parent_id.in_(chunk), *doomed)
+        yield from tx.execute("closed_members", inside.order_by(jobs.c.id))
 
 
 def _one_per_key(rows: Iterable[Any], keys: Keys) -> list[Any]:
     chosen = []
-    for row in sorted(rows, key=lambda row: row.id):
+    for row in rows:
         if row.key is None:
             chosen.append(row)
         elif (row.type, row.key) not in keys:
@@ -55,53 +109,65 @@ def _one_per_key(rows: Iterable[Any], keys: Keys) -> list[Any]:
     return chosen
 
 
-def _still_doomed(tx: Transaction, candidates: Collection[int], reopened: set[int]) -> set[int]:
-    if not candidates:
-        return set()
-    statement = (
-        select(job_deps.c.job_id, job_deps.c.kind, jobs.c.id, jobs.c.state, jobs.c.reason)
-        .join(jobs, jobs.c.id == job_deps.c.depends_on_id)
-        .where(job_deps.c.job_id.in_(sorted(candidates)), is_unset(job_deps.c.satisfied))
-    )
-    return {
-        row.job_id
-        for row in tx.execute("other_upstreams", statement)
-        if row.id not in reopened and edge_of(row.kind, row.state, row.reason) is Edge.BROKEN
-    }
-
-
-def revive(tx: Transaction, upstreams: Sequence[int]) -> None:
-    """Open again what was enqueued, and so cancelled, after one of `upstreams` had ended badly and before the retry of
-    it was seen: that retry could not see the job. `upstreams`: open or done by now."""
-    wrongly_closed = (
-        select(job_deps.c.depends_on_id)
-        .join(jobs, jobs.c.id == job_deps.c.job_id)
-        .where(
-            job_deps.c.depends_on_id.in_(upstreams),
-            is_unset(job_deps.c.checked),
-            jobs.c.state == State.CANCELLED.value,
-            jobs.c.reason == "dependency",
+def still_doomed(tx: Transaction, candidates: Collection[int], reopened: Collection[int]) -> dict[int, Any]:
+    """Job -> (id, state, ...) of one that it waits for, which has ended badly and is not `reopened`."""
+    found: dict[int, Any] = {}
+    ids = sorted(candidates)
+    for start in range(0, len(ids), CHUNK):
+        statement = (
+            select(job_deps.c.job_id, job_deps.c.kind, jobs.c.id, jobs.c.state, jobs.c.reason)
+            .join(jobs, jobs.c.id == job_deps.c.depends_on_id)
+            .where(job_deps.c.job_id.in_(ids[start : start + CHUNK]), is_unset(job_deps.c.satisfied))
         )
-        .distinct()
-    )
-    roots = list(tx.execute("wrongly_closed", wrongly_closed).scalars())
-    if not roots:
-        return
-    ids = sorted(closed_by(tx, roots, set()))
-    columns = (jobs.c.id, jobs.c.type, jobs.c.key)
-    locked = tx.execute(
-        "lock_closed", tx.dialect.lock(by_primary_key(select(*columns).where(jobs.c.id.in_(ids)).order_by(jobs.c.id)))
-    ).all()
-    taken = taken_keys(tx, locked)
-    for row in locked:
-        if (row.type, row.key) not in taken:
-            move(tx, Event.REOPEN, State.BLOCKED, [row.id], {**FRESH, "key_slot": row.key})
+        for row in tx.execute("other_upstreams", statement):
+            if row.id not in reopened and edge_of(row.kind, row.state, row.reason) is Edge.BROKEN:
+                found[row.job_id] = row
+    return found
 
 
-def taken_keys(tx: Transaction, rows: Iterable[Any]) -> dict[tuple[str, str], int]:
-    """(type, key) -> job that holds it, of those that `rows` have."""
-    pairs = [(row.type, row.key) for row in rows if row.key is not None]
-    if not pairs:
-        return {}
-    statement = select(jobs.c.id, jobs.c.type, jobs.c.key).where(tuple_(jobs.c.type, jobs.c.key_slot).in_(pairs))
-    return {(row.type, row.key): row.id for row in tx.execute("keys", statement)}
+def lock_for(tx: Transaction, found: Reopening, also: Collection[int] = ()) -> dict[int, Any]:
+    """The rows of all that is to be opened, and of the parents that count them, locked in one order."""
+    parents = {parent for parent in parents_of(tx, found.all).values() if parent is not None}
+    return {row.id: row for row in lock_rows(tx, "lock", found.all | parents | set(also))}
+
+
+def reopen(tx: Transaction, found: Reopening, rows: Mapping[int, Any], *, roots: bool = True) -> None:
+    """Open again what was found, its rows being ours: containers that had begun wait, all else is blocked and to be
+    settled next, since nothing may block it any more. Without `roots` these are only counted as open."""
+    found.doomed = {i for i in found.doomed if rows[i].state == State.CANCELLED.value}
+    found.around = {i for i in found.around if State(rows[i].state) in FINAL}
+    _count_back(tx, found, rows)
+    after = _states_after(found, rows)
+    moves = [(Event.REOPEN, found.doomed | found.around), (Event.RETRY, found.roots if roots else set())]
+    for event, ids in moves:
+        for gated in (False, True):
+            for target in (State.BLOCKED, State.WAITING):
+                chosen = [i for i in ids if after[i] is target and _is_gated(i, rows, after) is gated]
+                move(tx, event, target, chosen, {**AFRESH, "closed_gates": int(gated)})
+
+
+def _count_back(tx: Transaction, found: Reopening, rows: Mapping[int, Any]) -> None:
+    """In their parents they are open again; what was not counted yet need not be."""
+    uncounted = pending(tx, "child", found.all)
+    take_back(tx, "child", uncounted)
+    counted: dict[int, Children] = {}
+    for job_id in found.all - uncounted:
+        parent = rows[job_id].parent_id
+        if parent is not None and parent in rows and counts_members(rows[parent]):
+            children = counted.get(parent, children_of(rows[parent]))
+            counted[parent] = children.without_end(rows[job_id].state, rows[job_id].reason)
+    write_counters(tx, counted)
+
+
+def _states_after(found: Reopening, rows: Mapping[int, Any]) -> dict[int, State]:
+    """What each becomes."""
+    after: dict[int, State] = {job_id: State(row.state) for job_id, row in rows.items() if job_id not in found.all}
+    for job_id in found.all:
+        waits = rows[job_id].container and has_begun(rows[job_id])
+        after[job_id] = State.WAITING if waits else State.BLOCKED
+    return after
+
+
+def _is_gated(job_id: int, rows: Mapping[int, Any], after: Mapping[int, State]) -> bool:
+    parent = rows[job_id].parent_id
+    return parent is not None and after.get(parent) is State.BLOCKED

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
-from sqljobs.schema.edges import resettle
-from sqljobs.schema.graph_invariants import COUNTED, child_counts, children_of, unsatisfied
+from sqljobs.schema.ends import lock_rows
+from sqljobs.schema.graph_invariants import child_counts, children_of, unsatisfied
+from sqljobs.schema.intents import leave
+from sqljobs.schema.members import counts_members
 from sqljobs.schema.moves import by_primary_key, move
+from sqljobs.schema.settling import resettle
 from sqljobs.schema.states import IN_FLIGHT, Event, State
-from sqljobs.schema.tables import jobs
+from sqljobs.schema.tables import COUNTERS, jobs
 from sqljobs.schema.transactions import Database, Transaction
 
 if TYPE_CHECKING:
     from sqljobs.schema.dialects.contract import Rows
 
 AT_ONCE = 200
-_CHILDREN = (jobs.c.open_children, *(column for column, _ in COUNTED))
-_COLUMNS = (jobs.c.id, jobs.c.state, jobs.c.container, jobs.c.closed_gates, jobs.c.unmet_deps, *_CHILDREN)
+_COLUMNS = (jobs.c.id, jobs.c.state, jobs.c.container, jobs.c.closed_gates, jobs.c.unmet_deps, *COUNTERS)
 
 
 def repair_counters(database: Database, ids: Sequence[int]) -> None:
@@ -42,9 +44,11 @@ def _repair(tx: Transaction, ids: Sequence[int]) -> None:
     children = {row.parent_id: row for row in tx.execute("children", child_counts(children_of(ids)))}
     for row in rows:
         counted = children.get(row.id)
-        right = {column.name: int(getattr(counted, column.name, 0)) for column in _CHILDREN}
-        _write(tx, row, {"unmet_deps": unmet[row.id], **right})
-    resettle(tx, [row.id for row in rows if not row.container])
+        right = {column.name: int(getattr(counted, column.name, 0)) for column in COUNTERS}
+        _write(tx, row, {"unmet_deps": unmet[row.id], **(right if counts_members(row) else {})})
+    leave(tx, "members", [row.id for row in rows if row.container])  # some may be over now
+    blocked = [row for row in lock_rows(tx, "settled", ids) if row.state == State.BLOCKED.value]
+    resettle(tx, blocked)
 
 
 def _unsatisfied_of(ids: Sequence[int]) -> Rows:

@@ -1,84 +1,126 @@
-"""Start ended jobs again, and reopen the dependents that their bad end had closed."""
+"""Start ended jobs again, or declare them done, and reopen what their bad end had closed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 
-from sqljobs.schema.edges import awaits_failure, look_again, resettle, unsatisfy
+from sqljobs.schema.columns import JsonText
+from sqljobs.schema.edges import look_again, unsatisfy
+from sqljobs.schema.ends import CHUNK, End, lock_rows, read_rows
 from sqljobs.schema.errors import Refused, UnknownJob
-from sqljobs.schema.moves import by_primary_key, move
-from sqljobs.schema.reopen import FRESH, closed_by, taken_keys
-from sqljobs.schema.states import Event, State
+from sqljobs.schema.families import descendants
+from sqljobs.schema.intents import leave
+from sqljobs.schema.moves import move
+from sqljobs.schema.refusals import refuse_reopening
+from sqljobs.schema.reopen import Reopening, find_closed, lock_for, reopen
+from sqljobs.schema.retry_rules import BAD, Rule, meant_in, retry_rule, skip_rule
+from sqljobs.schema.settling import resettle, settle
+from sqljobs.schema.snapshots import sees_old_rows
+from sqljobs.schema.states import FINAL, Event, State
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Transaction
 
 
 def retry(tx: Transaction, ids: Sequence[int], *, dry_run: bool = False) -> list[int]:
-    """Retry all of `ids`, or none; returns their ids and those of the dependents that this reopens.
+    """Retry all of `ids`, or none; returns their ids, those of members that are retried with a container, and those of
+    other jobs that this reopens.
 
-    `attempt` stays; `max_attempts` becomes `attempt` plus the number first given. Raises `UnknownJob`, and `Refused`
-    for a job that is open or done, that was cancelled because of another, or whose key was taken meanwhile."""
+    `attempt` stays; `max_attempts` becomes `attempt` plus the number first given. Of a container all that failed in it,
+    or that an operator cancelled, is retried. Raises `UnknownJob`, and `Refused` for a job that is open or done, that
+    was cancelled because of another, whose key was taken meanwhile, or that would wait for itself."""
     wanted = sorted(set(ids))
-    rows = {row.id: row for row in _lock(tx, wanted)}
-    for job_id in wanted:
-        if job_id not in rows:
-            raise UnknownJob(f"there is no job {job_id}")
-        _refuse_unless_ended_badly(rows[job_id])
-    reopened = closed_by(tx, wanted, {(row.type, row.key) for row in rows.values() if row.key is not None})
-    rows |= {row.id: row for row in _lock(tx, sorted(reopened))}
-    _refuse_taken_keys(tx, list(rows.values()))
+    found, rows = _find(tx, wanted, retry_rule())
+    refuse_reopening(tx, found, found.all, [rows[i] for i in sorted(found.all)])
     if not dry_run:
-        follow_failures = awaits_failure(tx, sorted(rows))
-        for job_id, row in rows.items():
-            event, target = _target(tx, row, job_id in reopened, job_id in follow_failures)
-            limit = row.attempt + row.first_max_attempts
-            move(tx, event, target, [job_id], {**FRESH, "max_attempts": limit, "key_slot": row.key})
-        unsatisfy(tx, sorted(rows))
-        look_again(tx, sorted(rows))
-        resettle(tx, [job_id for job_id, row in rows.items() if job_id in follow_failures and not row.unmet_deps])
-    return wanted + sorted(reopened)
+        _reopen(tx, found, rows)
+        _settle_opened(tx, found, found.all)
+    return [*wanted, *sorted(found.all - set(wanted))]
 
 
-def _lock(tx: Transaction, ids: Sequence[int]) -> Sequence[Any]:
-    columns = (
-        *(jobs.c.id, jobs.c.type, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id, jobs.c.key, jobs.c.key_slot),
-        *(jobs.c.attempt, jobs.c.first_max_attempts, jobs.c.run_after, jobs.c.unmet_deps),
-    )
-    if not ids:
-        return []
-    statement = select(*columns).where(jobs.c.id.in_(ids)).order_by(jobs.c.id)
-    return tx.execute("lock", tx.dialect.lock(by_primary_key(statement))).all()
+def skip(tx: Transaction, ids: Sequence[int], result: JsonText | None = None, *, dry_run: bool = False) -> list[int]:
+    """Declare failed jobs done, with this result, all or none, and reopen what their failure had closed; returns as
+    `retry`.
+
+    Of a container all that failed in it. Raises `UnknownJob`, and `Refused` for a job that has not failed, or where
+    what this reopens could not be retried."""
+    wanted = sorted(set(ids))
+    found, rows = _find(tx, wanted, skip_rule(result))
+    others = found.all - found.roots
+    refuse_reopening(tx, found, others, [rows[i] for i in sorted(others)])
+    if not dry_run:
+        _reopen(tx, found, rows, roots=False)
+        values = {"reason": "skipped", "reason_text": "skipped by an operator", "reason_job_id": None, "result": result}
+        move(tx, Event.SKIP, State.DONE, found.roots, values)
+        _settle_opened(tx, found, others)
+        ended = [End(i, State.DONE, "skipped", i, rows[i].parent_id) for i in sorted(found.roots)]
+        settle(tx, *ended)
+    return [*wanted, *sorted(found.all - set(wanted))]
 
 
-def _refuse_unless_ended_badly(row: Any) -> None:
-    if row.state not in (State.FAILED.value, State.CANCELLED.value):
-        raise Refused(f"job {row.id} cannot be retried: it is {row.state}")
-    if row.reason == "dependency":
-        raise Refused(
-            f"job {row.id} was cancelled because of job {row.reason_job_id}:"
-            f" retry {row.reason_job_id}, which reopens it"
-        )
+def retryable(tx: Transaction, ids: Sequence[int]) -> list[int]:
+    """Those of `ids` that ended badly by themselves, or as containers, and not because of another job."""
+    found: list[int] = []
+    for start in range(0, len(ids), CHUNK):
+        chunk = jobs.c.id.in_(ids[start : start + CHUNK])
+        by_itself = func.coalesce(jobs.c.reason, "") != "dependency"
+        found += tx.execute("retryable", select(jobs.c.id).where(chunk, jobs.c.state.in_(BAD), by_itself)).scalars()
+    return sorted(found)
 
 
-def _refuse_taken_keys(tx: Transaction, rows: Sequence[Any]) -> None:
-    ours = {row.id for row in rows}
-    holders: dict[tuple[str, str], int] = {}
-    for row in rows:
-        if row.key is not None and holders.setdefault((row.type, row.key), row.id) != row.id:
-            first = holders[row.type, row.key]
-            raise Refused(f"jobs {first} and {row.id} have one key, {row.key!r}: retry only one of them")
-    for (_, key), holder in taken_keys(tx, rows).items():
-        if holder not in ours:
-            raise Refused(f"the key {key!r} is taken by job {holder} meanwhile: cancel that one, or leave it")
+def _find(tx: Transaction, wanted: Sequence[int], rule: Rule) -> tuple[Reopening, dict[int, Any]]:
+    """What opens again with `wanted`, and the rows of all that, locked."""
+    seen = {row.id: row for row in read_rows(tx, "look", wanted)}
+    roots: set[int] = set()
+    for job_id in wanted:
+        if job_id not in seen:
+            raise UnknownJob(f"there is no job {job_id}")
+        if rule.is_reopened(seen[job_id]):  # with another one of these, or not at all
+            continue
+        rule.refuse(seen[job_id])
+        roots |= meant_in(seen[job_id], descendants(tx, [job_id]), rule) if seen[job_id].container else {job_id}
+    ended: set[int] = set()
+    while True:
+        keys = {(seen[i].type, seen[i].key) for i in wanted if seen[i].key is not None}
+        found = find_closed(tx, roots, keys, ended=ended)
+        rows = lock_for(tx, found, wanted)
+        # What ended around these between our look and our lock has closed others: look again.
+        late = {row.id for row in rows.values() if _has_ended_around(row, found, rows)}
+        if not late:
+            break
+        ended |= late
+    for job_id in wanted:
+        if job_id not in found.all:
+            rule.refuse(rows[job_id])
+    found.roots = {i for i in found.roots if i in wanted or rule.is_meant(rows[i])}
+    if wanted and not found.roots:
+        raise Refused(f"job {wanted[0]} cannot be {rule.done}: nothing in it has failed")
+    return found, rows
 
 
-def _target(tx: Transaction, row: Any, reopened: bool, follows_failures: bool) -> tuple[Event, State]:
-    if reopened:
-        return Event.REOPEN, State.BLOCKED
-    if row.unmet_deps or follows_failures:  # those may be gone: resettle looks
-        return Event.RETRY, State.BLOCKED
-    later = row.run_after is not None and row.run_after > tx.now
-    return Event.RETRY, State.SCHEDULED if later else State.READY
+def _has_ended_around(row: Any, found: Reopening, rows: Mapping[int, Any]) -> bool:
+    ended_badly = State(row.state) in FINAL and row.state != State.DONE.value
+    return ended_badly and row.id not in found.all and any(rows[i].parent_id == row.id for i in found.all)
+
+
+def _reopen(tx: Transaction, found: Reopening, rows: Mapping[int, Any], *, roots: bool = True) -> None:
+    if not any(rows[i].key is not None for i in found.all):
+        reopen(tx, found, rows, roots=roots)
+        return
+    try:
+        with tx.conn.begin_nested():
+            reopen(tx, found, rows, roots=roots)
+    except IntegrityError:
+        raise Refused("a key of these jobs was taken while they were to be opened again: look again") from None
+
+
+def _settle_opened(tx: Transaction, found: Reopening, opened: set[int]) -> None:
+    """What follows from the new beginning: edges taken back or looked at once more; what waits for nothing goes on."""
+    unsatisfy(tx, found.all, dependents=opened)
+    look_again(tx, sorted(opened))
+    if sees_old_rows(tx):  # followers of which it shows nothing are for supervisors
+        leave(tx, "recheck", sorted(found.all))
+    resettle(tx, lock_rows(tx, "opened", opened))

@@ -22,3 +22,9 @@ def read_snapshot(database: Database, name: str, work: Callable[[Transaction], T
         return result
 
     return database.read(name, in_snapshot)
+
+
+def sees_old_rows(tx: Transaction) -> bool:
+    """Whether reads in this transaction show what was committed before its first one, and nothing later: so with
+    callers at REPEATABLE READ or above, which is the default of MySQL and MariaDB. On SQLite who writes sees all."""
+    return tx.dialect.name != "sqlite" and tx.conn.get_isolation_level() in ("REPEATABLE READ", "SERIALIZABLE")

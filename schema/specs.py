@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqljobs.schema import values
@@ -17,7 +17,10 @@ OPTIONS = (
     *("group", "weight", "priority", "run_after", "after", "after_any", "after_failed", "parent", "container"),
     *("key", "on_conflict", "key_for", "max_attempts", "timeout", "memory", "uses", "on_failed"),
 )
-NOT_YET = frozenset({"parent", "container", "memory", "uses", "on_failed"})
+NOT_YET = frozenset({"memory", "uses", "on_failed"})
+INHERITED = ("group", "weight", "priority")
+# What a container has no use for: it never runs.
+OF_RUNNING = ("run_after", "max_attempts", "timeout", "memory", "uses")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,7 @@ class Defaults:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A checked JobSpec: every value is storable."""
+    """A checked JobSpec: every value is storable. `given`: names of the options that the row has to remember."""
 
     spec: JobSpec
     type: str
@@ -73,7 +76,22 @@ class Request:
     key_for: str
     run_after: Moment | None
     waits_for: Mapping[int | JobSpec, str]
+    parent: int | JobSpec | None = None
+    container: bool = False
     given: tuple[str, ...] = field(default=())
+
+    def heir(self, inherited: Mapping[str, Any]) -> Request:
+        """The same with what it was not given from `inherited`: group, weight, priority, or some of them."""
+        missing = {name: value for name, value in inherited.items() if self.spec.given.get(name) is None}
+        if not missing:
+            return self
+        given = tuple(dict.fromkeys((*self.given, *missing))) if self.container else self.given
+        return replace(self, **missing, given=given)
+
+    @property
+    def legacy(self) -> dict[str, Any]:
+        """What members of this container inherit: what it was given itself. Its label's defaults are nobody's wish."""
+        return {name: getattr(self, name) for name in INHERITED if name in self.given}
 
 
 DefaultsOf = Callable[[str], Defaults]
@@ -91,9 +109,12 @@ def check_request(spec: JobSpec, defaults_of: DefaultsOf, check_args: CheckArgs)
     job_type = values.check_name("type", spec.type)
     if spec.args is not None and not isinstance(spec.args, Mapping):
         raise InvalidJob(f"args of {job_type!r} must be a mapping of names to values, not {type(spec.args).__name__}")
+    container = _check_container(job_type, spec, given)
     text = to_json(spec.args, where="args")
-    check_args(job_type, text)
-    defaults = defaults_of(job_type)
+    if not container:
+        check_args(job_type, text)
+    defaults = Defaults() if container else defaults_of(job_type)
+    remembered = INHERITED if container else ("max_attempts", "timeout", "memory", "uses", "on_failed")
     run_after = given.get("run_after")
     return Request(
         spec=spec,
@@ -109,8 +130,31 @@ def check_request(spec: JobSpec, defaults_of: DefaultsOf, check_args: CheckArgs)
         key_for=values.check_key_for(given.get("key_for", "open")),
         run_after=None if run_after is None else parse_moment(run_after),
         waits_for=_check_after(job_type, given),
-        given=tuple(name for name in ("max_attempts", "timeout", "memory", "uses", "on_failed") if name in given),
+        parent=_check_parent(given.get("parent")),
+        container=container,
+        given=tuple(name for name in remembered if name in given),
     )
+
+
+def _check_container(job_type: str, spec: JobSpec, given: Mapping[str, Any]) -> bool:
+    container = given.get("container", False)
+    if not isinstance(container, bool):
+        raise InvalidJob(f"container must be True or False, not {type(container).__name__}")
+    if container:
+        useless = ["args"] if spec.args else [name for name in OF_RUNNING if name in given]
+        if useless:
+            raise InvalidJob(f"the container {job_type!r} never runs: give {useless[0]} to its members")
+    return container
+
+
+def _check_parent(parent: object) -> int | JobSpec | None:
+    if parent is None or isinstance(parent, JobSpec):
+        return parent
+    if isinstance(parent, bool) or not isinstance(parent, int):
+        raise InvalidJob(f"parent must be a job id or a spec of the same call, not {type(parent).__name__}")
+    if not 0 < parent < 2**63:
+        raise InvalidJob(f"parent: {parent} is not a job id")
+    return parent
 
 
 def _check_after(job_type: str, given: Mapping[str, Any]) -> dict[int | JobSpec, str]:

@@ -82,8 +82,8 @@ TRANSITIONS: tuple[Transition, ...] = (
         "cancelled",
         "operator, or the job itself",
     ),
-    _row(Event.RETRY, "failed|cancelled", "blocked|scheduled|ready|waiting", "operator"),
-    _row(Event.REOPEN, "done|failed|cancelled|ready|scheduled", "blocked|waiting", "retry of a neighbour"),
+    _row(Event.RETRY, "failed|cancelled", "blocked|waiting", "operator"),
+    _row(Event.REOPEN, "failed|cancelled|ready|scheduled", "blocked|waiting", "retry or skip of a neighbour"),
     _row(Event.SKIP, "failed", "done", "operator"),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Boolean, CheckConstraint, Double, Index, Integer
+from sqlalchemy import Boolean, CheckConstraint, Double, Index, Integer, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from sqljobs.schema.columns import OWNER_LENGTH, Id, Json, LongText, Name, UtcTime
@@ -53,12 +53,15 @@ class Job(Model):
     cancel_requested_at: Mapped[datetime | None] = mapped_column(UtcTime)
     cancel_now: Mapped[bool] = mapped_column(Boolean, default=False)
     unmet_deps: Mapped[int] = mapped_column(Integer, default=0)
-    # Containers around this job that still wait for dependencies of their own.
+    # 1 while the container that it is in is blocked, by dependencies of its own or by the container around it.
     closed_gates: Mapped[int] = mapped_column(Integer, default=0)
     open_children: Mapped[int] = mapped_column(Integer, default=0)
     done_children: Mapped[int] = mapped_column(Integer, default=0)
     failed_children: Mapped[int] = mapped_column(Integer, default=0)
     cancelled_children: Mapped[int] = mapped_column(Integer, default=0)
+    not_needed_children: Mapped[int] = mapped_column(Integer, default=0, server_default=text("0"))
+    # A container that does not end before it has had a member.
+    awaits_child: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("'0'"))
     progress_done: Mapped[float | None] = mapped_column(Double)
     progress_total: Mapped[float | None] = mapped_column(Double)
     progress_note: Mapped[str | None] = mapped_column(LongText)
@@ -141,6 +144,31 @@ class JobDep(Model):
     )
 
 
+class Intent(Model):
+    """What a transaction has left for supervisors: the rest of a big job's neighbours, or a row that was taken.
+
+    `edges`: settle what waits for `job_id`, which has ended, beyond the dependent `after_id`. `members`: bring the
+    members of the container `job_id` in line with it. `child`: count `job_id`, which has ended, in its parent.
+    `recheck`: have all that waits for `job_id`, which was opened again, looked at once more."""
+
+    __tablename__ = "job_intents"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True, autoincrement=True)
+    kind: Mapped[str] = mapped_column(Name(8))
+    job_id: Mapped[int] = mapped_column(Id)
+    after_id: Mapped[int] = mapped_column(Id, default=0)
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('edges','members','child','recheck')", name="job_intents_kind"),
+        Index("job_intents_job", "job_id", "kind"),
+        {
+            "sqlite_autoincrement": True,
+            **INNODB,
+            "postgresql_with": {"autovacuum_vacuum_scale_factor": "0.02", "autovacuum_vacuum_threshold": "1000"},
+        },
+    )
+
+
 class Attempt(Model):
     """One try of one job, numbered at the claim; `cause` is set once."""
 
@@ -175,3 +203,9 @@ class Attempt(Model):
 jobs = table_of(Job)
 job_deps = table_of(JobDep)
 job_attempts = table_of(Attempt)
+job_intents = table_of(Intent)
+# The columns of graph.Children, in its order.
+COUNTERS = (
+    *(jobs.c.open_children, jobs.c.done_children, jobs.c.failed_children, jobs.c.cancelled_children),
+    jobs.c.not_needed_children,
+)

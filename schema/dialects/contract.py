@@ -67,8 +67,8 @@ class Dialect(Protocol):
         """`select` of jobs by primary key, made to lock the rows that it returns and no others."""
         ...
 
-    def latest(self, select: Rows) -> Rows:
-        """`select` of taken keys, made to see what others have committed since the snapshot of the caller."""
+    def latest(self, select: Rows, *, index: str = "jobs_key") -> Rows:
+        """`select` by this index, made to see what others have committed since the snapshot of the caller."""
         ...
 
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:

@@ -89,12 +89,12 @@ class MySQL:
             select = select.with_hint(table, "FORCE INDEX (PRIMARY)", "mariadb")
         return select.with_for_update(skip_locked=skip_locked)
 
-    def latest(self, select: Rows) -> Rows:
+    def latest(self, select: Rows, *, index: str = "jobs_key") -> Rows:
         # REPEATABLE READ, the default, shows an old snapshot to any other read. By the index of keys alone, where the
         # refused insert holds the same shared locks already: none on the rows themselves.
         for table in select.get_final_froms():
             for name in ("mysql", "mariadb"):
-                select = select.with_hint(table, "FORCE INDEX (jobs_key)", name)
+                select = select.with_hint(table, f"FORCE INDEX ({index})", name)
         return select.with_for_update(read=True)
 
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:

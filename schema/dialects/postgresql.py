@@ -79,7 +79,7 @@ class PostgreSQL:
         # NO KEY UPDATE: a foreign key of a user's table to jobs must not collide with a claim.
         return select.with_for_update(key_share=True, skip_locked=skip_locked)
 
-    def latest(self, select: Rows) -> Rows:
+    def latest(self, select: Rows, *, index: str = "jobs_key") -> Rows:
         return select  # READ COMMITTED sees it anyway, and above it the insert itself was refused
 
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:

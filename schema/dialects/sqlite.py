@@ -73,7 +73,7 @@ class SQLite:
     def lock(self, select: Rows, *, skip_locked: bool = False) -> Rows:
         return select  # the transaction already holds the only write lock
 
-    def latest(self, select: Rows) -> Rows:
+    def latest(self, select: Rows, *, index: str = "jobs_key") -> Rows:
         return select  # the write lock keeps others from committing
 
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
