@@ -27,10 +27,11 @@ from sqljobs.schema.outcomes import Backoff, exponential
 from sqljobs.schema.specs import JobSpec
 from sqljobs.schema.tables import Job, JobDep
 from sqljobs.schema.upstream import Upstream
+from sqljobs.worker_runtime.current_job import current_job
 from sqljobs.worker_runtime.endings import Cancel, Fail, Retry, Snooze
-from sqljobs.worker_runtime.enqueue import cancel, enqueue, enqueue_many, get_job, retry
+from sqljobs.worker_runtime.enqueue import cancel, enqueue, enqueue_many, get_job, retry, skip
 from sqljobs.worker_runtime.registry import handler
-from sqljobs.worker_runtime.running_job import RunningJob, current_job
+from sqljobs.worker_runtime.running_job import RunningJob
 from sqljobs.worker_runtime.wait import wait
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ __all__ = [
     "get_job",
     "handler",
     "retry",
+    "skip",
     "wait",
 ]
 

@@ -43,6 +43,11 @@ async def retry(session: AsyncCaller, /, *ids: int, dry_run: bool = False) -> li
     return await _run("retry", session, lambda caller: calls.retry(caller, *ids, dry_run=dry_run))
 
 
+async def skip(session: AsyncCaller, /, *ids: int, result: object = None, dry_run: bool = False) -> list[int]:
+    """See `sqljobs.skip`."""
+    return await _run("skip", session, lambda caller: calls.skip(caller, *ids, result=result, dry_run=dry_run))
+
+
 async def _run(name: str, session: AsyncCaller, call: Callable[[Caller], T]) -> T:
     if not isinstance(session, (AsyncSession, AsyncConnection, async_scoped_session)):
         kind = type(session).__name__

@@ -13,24 +13,26 @@ from typing import NoReturn
 from sqlalchemy import Engine
 
 from sqljobs.schema.claim import Lease
-from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
-from sqljobs.schema.finalize import finalize, settle_finalize, settle_start, start
+from sqljobs.schema.errors import CycleError, DatabaseUnavailable, DuplicateKey, InvalidJob, Refused, UnknownJob
+from sqljobs.schema.finalize import Spawned, finalize, settle_finalize, settle_start, start
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.payloads import safe_text, safe_traceback, to_json
 from sqljobs.schema.steps import step
 from sqljobs.schema.transactions import CommitUnknown, Database, NotCommitted, Transaction
 from sqljobs.worker_runtime.arguments import BoundCall, bind_arguments
+from sqljobs.worker_runtime.current_job import set_current_job
 from sqljobs.worker_runtime.endings import Cancel, Fail, Retry, Snooze
 from sqljobs.worker_runtime.leftovers import roll_back_sqlite, watch_checkouts
 from sqljobs.worker_runtime.post_fork import forget_inherited_connections, settle_in, silence_signals
 from sqljobs.worker_runtime.process_mark import mark_of, own_start_ticks
 from sqljobs.worker_runtime.registry import JobType
-from sqljobs.worker_runtime.running_job import RunningJob, set_current_job
+from sqljobs.worker_runtime.running_job import RunningJob
 
 HANDLER_REACHED = b"S"
 FINALIZED = b"F"
 REASON_BYTES = 2000
 STALE, UNREACHABLE = 75, 74
+REFUSALS = (InvalidJob, UnknownJob, CycleError, Refused, DuplicateKey)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
     step("child.settled")
     forget_inherited_connections([*given.engines, given.database.engine])
     report = _Reports(report_fd)
-    set_current_job(RunningJob(lease, given.database))
+    job = RunningJob(lease, given.database)
+    set_current_job(job)
     own_pid = os.getpid()
     checkouts = watch_checkouts()
     try:
@@ -61,7 +64,7 @@ def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
             os._exit(0)  # a copy that the handler forked and let return: the end of the attempt is not its to write
         silence_signals()
         roll_back_sqlite(checkouts)
-        _finalize(lease, given, outcome)
+        _finalize(lease, given, outcome, job.spawned)
     except _FenceGone:
         os._exit(STALE)
     except (DatabaseUnavailable, CommitUnknown) as error:
@@ -157,14 +160,19 @@ def _outcome_of_error(job_type: JobType, error: BaseException) -> Outcome:
     return Outcome(Cause.ERROR, error=trace, after=after, fatal=job_type.is_fatal(Cause.ERROR, error))
 
 
-def _finalize(lease: Lease, given: ChildStart, outcome: Outcome) -> None:
+def _finalize(lease: Lease, given: ChildStart, outcome: Outcome, spawned: Spawned) -> None:
     def work(tx: Transaction) -> bool:
-        return finalize(tx, lease.fence, outcome, given.job_type.backoff) is not None
+        return finalize(tx, lease.fence, outcome, given.job_type.backoff, spawned=spawned) is not None
 
     def settle(tx: Transaction) -> bool | type[NotCommitted]:
         return settle_finalize(tx, lease.fence)
 
-    won = given.database.transaction("finalize", work, settle=settle, reconnect_for=given.reconnect_for)
+    try:
+        won = given.database.transaction("finalize", work, settle=settle, reconnect_for=given.reconnect_for)
+    except REFUSALS as error:
+        told = f"what the handler has enqueued was refused: {error}"
+        _finalize(lease, given, Outcome(Cause.ERROR, error=told), Spawned())
+        return
     if not won:
         raise _FenceGone
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqljobs.schema import cancel as cancelling
@@ -13,10 +13,12 @@ from sqljobs.schema.columns import JsonText
 from sqljobs.schema.errors import InvalidJob
 from sqljobs.schema.job_info import JobInfo
 from sqljobs.schema.jobs_read import read_jobs
-from sqljobs.schema.payloads import from_json
+from sqljobs.schema.payloads import from_json, to_json
 from sqljobs.schema.specs import JobSpec
+from sqljobs.schema.transactions import Transaction
 from sqljobs.schema.values import check_ids
 from sqljobs.worker_runtime.arguments import bind_arguments
+from sqljobs.worker_runtime.current_job import running_job_id
 from sqljobs.worker_runtime.registry import defaults_of, lookup
 
 
@@ -24,24 +26,32 @@ def enqueue(session: Caller, job: str | JobSpec, args: Mapping[str, Any] | None 
     """Insert one job in the caller's transaction and return its id; it exists if and only if the caller commits.
 
     `job` is a type name, with `args` by name, or a spec. Options: group, weight, priority, run_after, after, after_any,
-    after_failed, key, on_conflict, key_for, max_attempts, timeout. With a `key` that an open job holds, the id of that
-    one is returned and nothing is written, or `DuplicateKey` is raised, as `on_conflict` says. Commits nothing.
-    Raises `InvalidJob`, `UnknownJob`, `DuplicateKey`, `NotInitialised`, and `TypeError` for a wrong first argument or
-    an unknown option; the transaction then stays as it was."""
+    after_failed, parent, container, key, on_conflict, key_for, max_attempts, timeout. With a `key` that an open job
+    holds, the id of that one is returned and nothing is written, or `DuplicateKey` is raised, as `on_conflict` says. A
+    container stays open until it has had a member; a `parent` is locked until the transaction is over. Commits nothing.
+    Raises `InvalidJob`, `UnknownJob`, `CycleError`, `Refused` for a parent that takes no members, `DuplicateKey`,
+    `NotInitialised`, and `TypeError` for a wrong first argument or an unknown option; the transaction then stays as it
+    was."""
     with callers_transaction("enqueue", session) as tx:
-        return enqueuing.enqueue_many(tx, [_spec(job, args, options)], defaults_of, check_args)[0].id
+        return _write(tx, [spec_of(job, args, options)], awaits_child=True)[0].id
 
 
 def enqueue_many(session: Caller, specs: Iterable[JobSpec], /) -> list[int]:
-    """Insert a whole graph, all or none: specs name each other in `after` and its kin. Returns ids in input order.
+    """Insert a whole graph, all or none: specs name each other in `after` and its kin, and in `parent`. Returns ids in
+    input order.
 
-    Errors as for `enqueue`, and `CycleError`."""
+    A container without members ends at once. Errors as for `enqueue`."""
     listed = [specs] if isinstance(specs, JobSpec) else list(specs)
     with callers_transaction("enqueue_many", session) as tx:
-        return [enqueued.id for enqueued in enqueuing.enqueue_many(tx, listed, defaults_of, check_args)]
+        return [enqueued.id for enqueued in _write(tx, listed)]
 
 
-def _spec(job: str | JobSpec, args: Mapping[str, Any] | None, options: Mapping[str, Any]) -> JobSpec:
+def _write(tx: Transaction, specs: Sequence[JobSpec], *, awaits_child: bool = False) -> list[enqueuing.Enqueued]:
+    within = enqueuing.Within(running=running_job_id())
+    return enqueuing.enqueue_many(tx, specs, defaults_of, check_args, awaits_child=awaits_child, within=within)
+
+
+def spec_of(job: str | JobSpec, args: Mapping[str, Any] | None, options: Mapping[str, Any]) -> JobSpec:
     if not isinstance(job, JobSpec):
         return JobSpec(job, args, **options)
     if args is not None:
@@ -71,8 +81,18 @@ def cancel(session: Caller, /, *ids: int, now: bool = False) -> list[int]:
 
 
 def retry(session: Caller, /, *ids: int, dry_run: bool = False) -> list[int]:
-    """Start ended jobs again, all or none; returns their ids and those of the dependents that this reopens.
+    """Start ended jobs again, all or none; returns their ids and those of the jobs that this reopens.
 
-    Raises `UnknownJob` and `Refused`."""
+    Of a container all that failed in it, or was cancelled by an operator. Raises `UnknownJob` and `Refused`."""
     with callers_transaction("retry", session) as tx:
         return retrying.retry(tx, check_ids(ids), dry_run=dry_run)
+
+
+def skip(session: Caller, /, *ids: int, result: object = None, dry_run: bool = False) -> list[int]:
+    """Declare failed jobs done, with `result`, all or none, and reopen what their failure had closed; returns as
+    `retry`.
+
+    Raises `InvalidJob` for a result that is no JSON, `UnknownJob`, and `Refused` for a job that has not failed."""
+    text = to_json(result, where="result")
+    with callers_transaction("skip", session) as tx:
+        return retrying.skip(tx, check_ids(ids), text, dry_run=dry_run)
