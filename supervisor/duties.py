@@ -1,11 +1,11 @@
-"""Chores that any supervisor does for all: settle edges, let due jobs become ready, take back lapsed leases."""
+"""Duties that any supervisor does for all: late edges, what was left to do, jobs that fall due, lapsed leases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from typing import Any
 
-from sqljobs.schema import edges, ready
+from sqljobs.schema import chores, late_edges, ready
 from sqljobs.schema.glance import glance
 from sqljobs.schema.leases import held_by
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
@@ -45,6 +45,8 @@ class Duties:
         changed = False
         if seen.unchecked:
             changed |= self._check_edges()
+        if seen.left:
+            changed |= self._database.transaction("chores", chores.work_off, settle=lambda _: 1) > 0
         if seen.due_in is not None and seen.due_in <= 0:
             changed |= self._database.transaction("due", _promote, settle=lambda _: 1) > 0
         if now >= self._reclaim_at:
@@ -54,13 +56,13 @@ class Duties:
         return changed, changed or seen.ready
 
     def _check_edges(self) -> bool:
-        count, ended = self._database.transaction("check", edges.check_edges, settle=lambda _: (1, []))
+        count, ended = self._database.transaction("check", late_edges.check_edges, settle=lambda _: (1, []))
         for upstream in ended:
             self._settle(upstream)
         return count > 0
 
     def _settle(self, upstream: int) -> None:
-        self._database.transaction("settle", lambda tx: edges.settle_ended(tx, upstream), settle=lambda _: None)
+        self._database.transaction("settle", lambda tx: late_edges.settle_ended(tx, upstream), settle=lambda _: False)
 
     def _release_orphans(self, known: Collection[int]) -> bool:
         """Give back what this very start holds without having a child for it: a claim whose COMMIT seemed lost."""

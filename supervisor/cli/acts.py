@@ -1,4 +1,4 @@
-"""`sqljobs cancel` and `sqljobs retry`: choose jobs, ask when there are several, act in one transaction."""
+"""`sqljobs cancel`, `retry` and `skip`: choose jobs, ask when there are several, act in one transaction."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import click
 
 from sqljobs.schema.cancel import cancel as cancel_jobs
 from sqljobs.schema.errors import InvalidJob, Refused
-from sqljobs.schema.jobs_read import read_states
-from sqljobs.schema.lost_commits import Happened, SettledAct, is_cancelled, is_open_again
+from sqljobs.schema.jobs_read import Selection, read_states
+from sqljobs.schema.lost_commits import Happened, SettledAct, is_cancelled, is_open_again, is_skipped
+from sqljobs.schema.payloads import from_json, to_json
 from sqljobs.schema.retry import retry as retry_jobs
-from sqljobs.schema.states import IN_FLIGHT, OPEN, State
+from sqljobs.schema.retry import retryable
+from sqljobs.schema.retry import skip as skip_jobs
+from sqljobs.schema.states import OPEN, State
 from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.supervisor.cli.call import Call, common_options, pass_call
 from sqljobs.supervisor.cli.failures import ANSWER_IS_NO
 from sqljobs.supervisor.cli.output import print_json, print_lines, write
 from sqljobs.supervisor.cli.selection import Asked, selection_options
+from sqljobs.supervisor.cli.selection import job_id as parse_id
 
 Act = Callable[[Transaction, Sequence[int]], list[int]]
 IDS_SHOWN = 20
-IDS_PER_CALL = 5000  # SQLite takes 32,766 parameters
 TRIES = 3
 
 
@@ -44,17 +47,18 @@ def cancel(call: Call, asked: Asked, now: bool, dry_run: bool, yes: bool) -> int
             return cancel_jobs(tx, some, now=now)
 
         changed = _act(database, asked, ids, act, is_cancelled, dry_run, "cancel")
-        running = [] if dry_run else _still_in_flight(database, changed)
+        running = [] if dry_run else _still_open(database, changed)
     ended = [job_id for job_id in changed if job_id not in running]
     if call.as_json:
         print_json(changed)
     elif dry_run:
         print_lines([f"would cancel {_named(changed)}"])
     else:
-        lines = [f"cancelled {_named(ended)}"] if ended or not running else []
-        asked_to = "kills" if now else "stops"
+        lines = [f"cancelled {_named(ended)}"] if ended else []
+        lines = lines or ([] if running else ["cancelled no jobs: none is open that is not being cancelled already"])
+        asked_to = "kills it" if now else "stops it"
         lines += (
-            [f"asked for the end of {_named(running)}: the supervisor {asked_to} within a heartbeat"] if running else []
+            [f"asked for the end of {_named(running)}: its supervisor {asked_to} within a heartbeat"] if running else []
         )
         print_lines(lines)
     return 0
@@ -73,23 +77,45 @@ def retry(call: Call, asked: Asked, dry_run: bool, yes: bool) -> int:
     with call.database() as database:
         asked = asked.with_default_states([State.FAILED])
         ids = _chosen(database, asked, "retry")
+        if asked.is_filter:  # what another job has closed is reopened with that one
+            ids = database.read("retryable", lambda tx: retryable(tx, ids))
         if not (yes or dry_run or _agreed("Retry", ids)):
             return ANSWER_IS_NO
         changed = _act(database, asked, ids, retry_jobs, is_open_again, dry_run, "retry")
+    return _told(call, "would retry" if dry_run else "retried", ids, changed)
+
+
+@click.command("skip")
+@click.argument("job_id", type=parse_id, metavar="ID")
+@click.option("--result", metavar="JSON", help="Its result, for those that wait for it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be skipped.")
+@common_options
+@pass_call
+def skip(call: Call, job_id: int, result: str | None, dry_run: bool) -> int:
+    """Declare a failed job done; what its failure had closed is reopened. Of a container: all that failed in it."""
+    text = None if result is None else to_json(from_json(result, where="--result"), where="--result")
+    with call.database() as database:
+        asked = Asked((job_id,), Selection(), None)
+        changed = _act(
+            *(database, asked, [job_id], lambda tx, ids: skip_jobs(tx, ids, text), is_skipped, dry_run, "skip")
+        )
+    return _told(call, "would skip" if dry_run else "skipped", [job_id], changed, "skips or reopens")
+
+
+def _told(call: Call, verb: str, ids: Sequence[int], changed: Sequence[int], also: str = "reopens") -> int:
     if call.as_json:
-        print_json(changed)
+        print_json(list(changed))
         return 0
     again = set(changed) & set(ids)
     reopened = set(changed) - again
-    verb = "would retry" if dry_run else "retried"
-    print_lines([f"{verb} {_named(again)}" + (f", which reopens {_named(reopened)}" if reopened else "")])
+    print_lines([f"{verb} {_named(again)}" + (f", which {also} {_named(reopened)}" if reopened else "")])
     return 0
 
 
 def _chosen(database: Database, asked: Asked, verb: str) -> list[int]:
     if asked.is_empty:
         raise InvalidJob(
-            f"{verb} which jobs? Name ids, or choose with --state, --type, --group, --key, --cause, --since"
+            f"{verb} which jobs? Name ids, or choose with --state, --type, --group, --parent, --key, --cause, --since"
         )
     return sorted(database.read("select", asked.matching))
 
@@ -113,10 +139,7 @@ def _act(
 
     def work(tx: Transaction) -> list[int]:
         wanted = sorted(set(ids) & set(asked.matching(tx))) if asked.is_filter else list(ids)
-        changed: list[int] = []
-        for start in range(0, len(wanted), IDS_PER_CALL):
-            changed += act(tx, wanted[start : start + IDS_PER_CALL])
-        return changed
+        return act(tx, wanted) if wanted else []
 
     for left in reversed(range(TRIES)):
         try:
@@ -129,9 +152,9 @@ def _act(
     raise AssertionError("the last try returns or raises")
 
 
-def _still_in_flight(database: Database, ids: Sequence[int]) -> set[int]:
+def _still_open(database: Database, ids: Sequence[int]) -> set[int]:
     states = database.read("states", lambda tx: read_states(tx, ids))
-    return {job_id for job_id, state in states.items() if State(state) in IN_FLIGHT}
+    return {job_id for job_id, state in states.items() if State(state) in OPEN}
 
 
 def _named(ids: Collection[int]) -> str:

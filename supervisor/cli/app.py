@@ -22,7 +22,7 @@ def cli() -> None:
 
 for command in (
     *(init.init, run.run, enqueue.enqueue, list_jobs.list_jobs, show.show, status.status, wait.wait),
-    *(acts.cancel, acts.retry, drain.drain, doctor.doctor, demo.demo),
+    *(acts.cancel, acts.retry, acts.skip, drain.drain, doctor.doctor, demo.demo),
 ):
     cli.add_command(command)
 

@@ -11,7 +11,7 @@ import click
 
 from sqljobs.schema import values
 from sqljobs.schema.enqueue import Enqueued
-from sqljobs.schema.errors import InvalidJob, UnknownJob
+from sqljobs.schema.errors import InvalidJob, UnknownJob, UnknownParent
 from sqljobs.schema.lost_commits import SettledEnqueue
 from sqljobs.schema.specs import JobSpec
 from sqljobs.schema.transactions import Database
@@ -30,6 +30,8 @@ from sqljobs.worker_runtime.registry import defaults_of
 @click.option("--after", type=int, metavar="ID", multiple=True, help="Wait until this job is done; repeatable.")
 @click.option("--after-any", type=int, metavar="ID", multiple=True, help="Wait until this job has ended, however.")
 @click.option("--after-failed", type=int, metavar="ID", multiple=True, help="Run only if one of these ends badly.")
+@click.option("--parent", type=int, metavar="ID", help="Make it a member of this container.")
+@click.option("--container", is_flag=True, default=None, help="It holds other jobs, and never runs itself.")
 @click.option("--group", metavar="NAME", help="Whose job it is, for the fair share.")
 @click.option("--weight", type=int, metavar="N", help="The group's weight in the fair share.")
 @click.option("--priority", type=int, metavar="N", help="Within its group: -1000 to 1000, higher first.")
@@ -67,7 +69,7 @@ def enqueue(
             raise InvalidJob("enqueue what? Name a TYPE, or a file of JSON lines with --batch")
         refs, specs = [None], [_spec(job_type, args, pairs, options, _known(handlers, app_dir))]
     with call.database() as database:
-        enqueued = _insert(database, specs)
+        enqueued = _insert(database, specs, awaits_child=batch is None)
     if not call.as_json:
         print_lines([one.id for one in enqueued])
     elif batch is None:
@@ -90,12 +92,15 @@ def _spec(
     job_type: str, args: str | None, pairs: Sequence[str], options: Mapping[str, Any], known: JobTypes
 ) -> JobSpec:
     values.check_name("type", job_type)
-    return JobSpec(job_type, read_args(args, pairs, known_type(job_type, known)), **options)
+    handler = None if options.get("container") else known_type(job_type, known)
+    return JobSpec(job_type, read_args(args, pairs, handler), **options)
 
 
-def _insert(database: Database, specs: Sequence[JobSpec]) -> list[Enqueued]:
-    call = SettledEnqueue(specs, defaults_of, check_args)
+def _insert(database: Database, specs: Sequence[JobSpec], *, awaits_child: bool) -> list[Enqueued]:
+    call = SettledEnqueue(specs, defaults_of, check_args, awaits_child=awaits_child)
     try:
         return database.transaction("enqueue", call.work, settle=call.settle)
+    except UnknownParent:
+        raise
     except UnknownJob as error:
         raise InvalidJob(f"{error}; `sqljobs list` shows those there are") from None

@@ -79,7 +79,7 @@ def _plain(text: str) -> object:
 
 
 def parse_batch(text: str, known: JobTypes) -> tuple[list[str | None], list[JobSpec]]:
-    """The refs and specs of JSON lines, in their order; `after` and its kind may name any ref of the batch.
+    """The refs and specs of JSON lines, in their order; `after` and its kind, and `parent`, may name any ref.
 
     Raises `InvalidJob`, naming the line, for anything that cannot be stored as asked."""
     entries: list[tuple[int, str | None, JobSpec, dict[str, list[Any]]]] = []
@@ -99,6 +99,8 @@ def parse_batch(text: str, known: JobTypes) -> tuple[list[str | None], list[JobS
             # Into the list that the spec holds: a later line may be named, even in a circle, which enqueue refuses.
             for option, items in after.items():
                 spec.given[option].extend(_resolved(option, item, by_ref) for item in items)
+            if (parent := spec.given.get("parent")) is not None:
+                spec.given["parent"] = _resolved("parent", parent, by_ref)  # type: ignore[index]
             check_request(spec, defaults_of, check_args)
     return [ref for _, ref, _, _ in entries], [spec for _, _, spec, _ in entries]
 
@@ -123,7 +125,8 @@ def _parse_line(line: str, known: JobTypes) -> tuple[str | None, JobSpec, dict[s
         raise InvalidJob(f"ref must be text, not {shown(ref)}")
     if not isinstance(job_type, str):
         raise InvalidJob('it needs a type, such as {"type": "resize", "args": {"width": 64}}')
-    known_type(job_type, known)
+    if stored.get("container") is not True:
+        known_type(job_type, known)
     after = {option: stored.pop(option) for option in KINDS if stored.get(option) is not None}
     for option, items in after.items():
         if not isinstance(items, list):

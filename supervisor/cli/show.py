@@ -1,9 +1,10 @@
-"""`sqljobs show`: one job, its attempts and what it waits for."""
+"""`sqljobs show`: one job, its attempts and what it waits for; or a picture of the graph around it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import click
@@ -12,11 +13,26 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from sqljobs.schema.graph_read import JOBS_SHOWN, read_graph
 from sqljobs.schema.job_info import AttemptInfo, JobInfo
 from sqljobs.schema.jobs_read import read_jobs
+from sqljobs.schema.snapshots import read_snapshot
 from sqljobs.supervisor.cli.call import Call, common_options, pass_call
+from sqljobs.supervisor.cli.graph_dot import dot
+from sqljobs.supervisor.cli.graph_mermaid import mermaid
+from sqljobs.supervisor.cli.graph_picture import picture
 from sqljobs.supervisor.cli.list_jobs import progress_text
-from sqljobs.supervisor.cli.output import STATE_STYLES, Column, clean, print_json, print_rich, state_text, table
+from sqljobs.supervisor.cli.output import (
+    STATE_STYLES,
+    Column,
+    clean,
+    make_console,
+    print_json,
+    print_rich,
+    state_text,
+    table,
+    write,
+)
 from sqljobs.supervisor.cli.selection import job_id as parse_id
 from sqljobs.supervisor.cli.times import age, clock, duration, size
 
@@ -35,14 +51,30 @@ WAYS = {"ok": "after it is done", "any": "after any end", "not_ok": "after a bad
 VALUE_BYTES = 1000
 TRACEBACK_LINES = 15
 ROWS_SHOWN = 50
+MOST_DRAWN = 1000
 
 
 @click.command("show")
 @click.argument("job_id", type=parse_id, metavar="ID")
+@click.option("--graph", is_flag=True, help="Draw all that is connected with the job.")
+@click.option("--dot", "as_dot", is_flag=True, help="The same as Graphviz text.")
+@click.option("--mermaid", "as_mermaid", is_flag=True, help="The same as a Mermaid flowchart.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST_DRAWN),
+    help=f"Draw at most so many jobs, the nearest. [default: {JOBS_SHOWN}]",
+)
 @common_options
 @pass_call
-def show(call: Call, job_id: int) -> int:
-    """Show one job: its state and why, its attempts, what it waits for."""
+def show(call: Call, job_id: int, graph: bool, as_dot: bool, as_mermaid: bool, limit: int | None) -> int:
+    """Show one job: its state and why, its attempts, what it waits for; or draw the graph that it is part of."""
+    if graph + as_dot + as_mermaid + call.as_json > 1:
+        raise click.UsageError("--graph, --dot, --mermaid and --json exclude each other: give one of them")
+    if graph or as_dot or as_mermaid:
+        _draw(call, job_id, JOBS_SHOWN if limit is None else limit, dot if as_dot else mermaid if as_mermaid else None)
+        return 0
+    if limit is not None:
+        raise click.UsageError("--limit is for pictures: give --graph, --dot or --mermaid, too")
     with call.database() as database:
         info, now = database.read("show", lambda tx: (read_jobs(tx, [job_id])[0], tx.now))
     if call.as_json:
@@ -50,6 +82,24 @@ def show(call: Call, job_id: int) -> int:
     else:
         print_rich(*_parts(info, now))
     return 0
+
+
+def _draw(call: Call, job_id: int, limit: int, export: Callable[..., str] | None) -> None:
+    """Print the picture, or what `export` makes of the graph, in characters that stdout has."""
+    with call.database() as database:
+        graph, now = read_snapshot(database, "graph", lambda tx: (read_graph(tx, job_id, limit), tx.now))
+    if export is not None:
+        write(export(graph, ascii_only=not _can_say("é中😀")))
+    else:
+        print_rich(*picture(graph, now, make_console().width, unicode=_can_say("├─┄·○×↓⇣┃…")))
+
+
+def _can_say(text: str) -> bool:
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parts(info: JobInfo, now: datetime) -> Iterator[RenderableType]:
@@ -91,8 +141,9 @@ def _named_facts(info: JobInfo, now: datetime) -> Iterator[tuple[str, str]]:
         yield "in container", str(info.parent)
     if info.progress is not None:
         yield "progress", progress_text(info.progress)
-    yield "attempts", f"{info.attempt} of at most {info.max_attempts}"
-    yield "timeout", duration(info.timeout) if info.timeout else "none"
+    if not info.container or info.attempt:  # a mere container never runs
+        yield "attempts", f"{info.attempt} of at most {info.max_attempts}"
+        yield "timeout", duration(info.timeout) if info.timeout else "none"
     moments = {
         "created": info.created_at,
         "due": info.run_after if info.ended_at is None else None,
