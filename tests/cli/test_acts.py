@@ -17,7 +17,7 @@ def test_cancel_one(cli: Cli, queue: Database) -> None:
     assert (said.code, said.out) == (0, f"cancelled job {job_id}\n")
     assert states(queue, [job_id, after]) == ["cancelled", "cancelled"]
     assert cli("cancel", job_id, "--json").json == []
-    assert cli("cancel", job_id).out == "cancelled no jobs\n"
+    assert cli("cancel", job_id).out == "cancelled no jobs: none is open that is not being cancelled already\n"
 
 
 def test_cancel_what_runs_is_a_request(cli: Cli, queue: Database) -> None:
@@ -25,7 +25,7 @@ def test_cancel_what_runs_is_a_request(cli: Cli, queue: Database) -> None:
     set_off(queue, job_id)
     said = cli("cancel", job_id, "--now")
     assert said.code == 0
-    assert said.out == f"asked for the end of job {job_id}: the supervisor kills within a heartbeat\n"
+    assert said.out == f"asked for the end of job {job_id}: its supervisor kills it within a heartbeat\n"
     assert row(queue, job_id).state == "running"
     assert row(queue, job_id).cancel_requested_at is not None
     assert row(queue, job_id).cancel_now

@@ -93,7 +93,12 @@ def test_an_empty_batch(cli: Cli, queue: Database) -> None:
             "line 2: run_after '2026-11-29T12:00:00' has no UTC offset",
         ),
         ({"type": "t", "on_conflict": "no"}, "line 2: on_conflict must be"),
-        ({"type": "t", "container": True}, "line 2: the option 'container' is not built yet"),
+        ({"type": "t", "memory": "1GB"}, "line 2: the option 'memory' is not built yet"),
+        ({"type": "t", "container": True, "timeout": "1m"}, "line 2: the container 't' never runs: give timeout to"),
+        ({"type": "t", "container": "yes"}, "line 2: container must be True or False"),
+        ({"type": "t", "parent": "nobody"}, "line 2: parent: no line has the ref 'nobody'"),
+        ({"type": "t", "parent": 1.5}, "line 2: parent must hold refs"),
+        ({"type": "t", "ref": "b", "parent": "b"}, "t (number 1)"),
         ({"type": "t", "ref": "b", "after": ["b"]}, "t (number 1)"),
     ],
 )

@@ -30,12 +30,13 @@ def test_help_and_version(cli: Cli) -> None:
         "wait",
         "cancel",
         "retry",
+        "skip",
         "drain",
         "doctor",
         "demo",
     ):
         assert f"\n  {name} " in said.out
-    for name in ("hold", "limit", "prune", "explain", "logs", "skip", "top"):
+    for name in ("hold", "limit", "prune", "explain", "logs", "top"):
         assert f"\n  {name} " not in said.out
     assert cli("--version").out.startswith("sqljobs 0.")
     assert cli().code == 2

@@ -103,7 +103,7 @@ def test_a_faulty_file_stops_every_command(cli: Cli) -> None:
         ),
         *(
             ["enqueue", "t", "--weight", "x"],
-            ["enqueue", "t", "--parent", "1"],
+            ["enqueue", "t", "--parent", "x"],
             ["hold", "all"],
             ["prune"],
             ["explain", "1"],

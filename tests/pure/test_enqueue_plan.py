@@ -7,9 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqljobs.schema.enqueue_plan import Known, Start, Upstream, first_of_key, named_positions, starts_of, upstreams_of
+from sqljobs.schema.enqueue_plan import (
+    Call,
+    Known,
+    Parent,
+    Start,
+    Upstream,
+    first_of_key,
+    levels_of,
+    named_parents,
+    named_positions,
+    starts_of,
+    upstreams_of,
+)
 from sqljobs.schema.errors import InvalidJob
-from sqljobs.schema.graph import KINDS
+from sqljobs.schema.graph import KINDS, Children
+from sqljobs.schema.order import in_order
 from sqljobs.schema.specs import NOT_YET, OPTIONS, Defaults, JobSpec, Request, check_request
 from sqljobs.schema.states import State
 
@@ -23,6 +36,7 @@ JOBS = {
     5: Known("cancelled", "not_needed", 5),
     6: Known("ready", None, 6),
 }
+PARENTS = {7: Parent(7, "waiting", {}), 8: Parent(8, "blocked", {})}
 BAD = {2: 2, 4: 2}  # id -> culprit
 GOOD = {1, 5}
 
@@ -34,9 +48,15 @@ def request(spec: JobSpec, defaults: Defaults | None = None) -> Request:
 def planned(specs: list[JobSpec], existing: dict[int, int] | None = None) -> dict[int, Start]:
     requests = [request(spec) for spec in specs]
     first, taken = first_of_key(requests), existing or {}
-    upstreams = upstreams_of(requests, named_positions(requests), first, taken)
-    new = [position for position in range(len(specs)) if first[position] == position and position not in taken]
-    return starts_of(NOW, requests, upstreams, new, JOBS)
+    named = named_positions(requests)
+    upstreams = upstreams_of(requests, named, first, taken)
+    new = {position for position in range(len(specs)) if first[position] == position and position not in taken}
+    above = named_parents(requests)
+    parents = [
+        PARENTS[one.parent] if isinstance(one.parent, int) else at for one, at in zip(requests, above, strict=True)
+    ]
+    order = in_order(named, [spec.type for spec in specs], above)
+    return starts_of(NOW, Call(requests, upstreams, parents, new, JOBS), order)
 
 
 @st.composite
@@ -112,6 +132,58 @@ def test_equal_keys_of_one_type_share_the_first_row() -> None:
         [*requests[:5], request(JobSpec("v", after=[specs[3], 7]))], [[], [], [], [], [], [3]], first, {0: 7}
     )
     assert edges[5] == {Upstream(7, None): "ok"}
+
+
+def test_containers_begin_and_end_with_what_is_in_them() -> None:
+    empty = JobSpec("c", container=True)
+    doomed = JobSpec("c", container=True, after=[2])
+    inner = JobSpec("c", container=True, parent=doomed)
+    waits = JobSpec("c", container=True, after=[3])
+    box = JobSpec("c", container=True)
+    specs = [empty, doomed, inner, JobSpec("t", parent=inner), waits, JobSpec("t", parent=waits), box]
+    specs += [JobSpec("t", parent=box), JobSpec("t", parent=box, after=[4]), JobSpec("t", after=[empty])]
+    specs += [JobSpec("t", after=[box]), JobSpec("t", parent=7), JobSpec("t", parent=8)]
+    starts = planned(specs)
+    assert [(starts[at].state.value, starts[at].culprit, int(starts[at].gated)) for at in range(len(specs))] == [
+        ("done", None, 0),
+        *[("cancelled", 2, 0)] * 3,
+        ("blocked", None, 0),
+        ("blocked", None, 1),
+        ("waiting", None, 0),
+        ("ready", None, 0),
+        ("cancelled", 2, 0),
+        ("ready", None, 0),
+        ("blocked", None, 0),
+        ("ready", None, 0),
+        ("blocked", None, 1),
+    ]
+    assert [starts[at].children for at in (1, 2, 4, 6)] == [
+        Children(cancelled=1),
+        Children(cancelled=1),
+        Children(open=1),
+        Children(open=1, cancelled=1),
+    ]
+
+
+def test_parents_are_written_before_their_members() -> None:
+    inner = JobSpec("c", container=True)
+    specs = [JobSpec("t", parent=inner), JobSpec("t"), inner, JobSpec("t", parent=7)]
+    box = JobSpec("c", container=True)
+    specs[2] = inner = JobSpec("c", container=True, parent=box)
+    specs[0] = JobSpec("t", parent=inner)
+    specs.append(box)
+    requests = [request(spec) for spec in specs]
+    parents = [PARENTS[7] if one.parent == 7 else at for one, at in zip(requests, named_parents(requests), strict=True)]
+    order = in_order([[], [4], [], [], []], ["t"] * 5, named_parents(requests))
+    assert levels_of(Call(requests, [{}] * 5, parents, set(range(5)), {}), order) == [[3, 4, 1], [2], [0]]
+
+
+@pytest.mark.parametrize("option", ["run_after", "max_attempts", "timeout"])
+def test_a_container_takes_no_options_of_what_runs(option: str) -> None:
+    with pytest.raises(InvalidJob, match=f"the container 'c' never runs: give {option} to its members"):
+        request(JobSpec("c", container=True).options(**{option: 1}))
+    with pytest.raises(InvalidJob, match="give args to its members"):
+        request(JobSpec("c", {"n": 1}, container=True))
 
 
 @pytest.mark.parametrize(

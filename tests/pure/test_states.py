@@ -31,8 +31,8 @@ TABLE = {
     "reclaim": ("leased running", "scheduled ready failed cancelled"),
     "roll_up": ("waiting", "done failed cancelled"),
     "cancel": ("blocked scheduled ready leased running waiting", "cancelled"),
-    "retry": ("failed cancelled", "blocked scheduled ready waiting"),
-    "reopen": ("done failed cancelled ready scheduled", "blocked waiting"),
+    "retry": ("failed cancelled", "blocked waiting"),
+    "reopen": ("failed cancelled ready scheduled", "blocked waiting"),
     "skip": ("failed", "done"),
 }
 

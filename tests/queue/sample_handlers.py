@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import random
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -114,3 +116,44 @@ def looks_back() -> list[list[object]]:
     """What it was there to follow."""
     upstream = sqljobs.current_job().upstream
     return [[job.id, job.state, job.reason.code if job.reason is not None else None] for job in upstream]
+
+
+@sqljobs.handler(max_attempts=20, backoff=sqljobs.exponential(first=0.05, cap=0.1))
+def spawns(children: int, how: str = "well") -> str:
+    """Adds members to its job, and a follower. `killed`: the first tries, by SIGKILL at any moment around the end."""
+    job = sqljobs.current_job()
+    members = [job.spawn("nobody's", {"number": number}) for number in range(children)]
+    job.enqueue("nobody's", {"number": -1}, after=[job.id, members[0]] if members else [job.id])
+    if how == "killed" and job.attempt <= 2:
+        killer = threading.Timer(random.uniform(0, 0.08), os.kill, (os.getpid(), signal.SIGKILL))
+        killer.daemon = True
+        killer.start()
+    elif how == "refused":
+        job.enqueue("nobody's", after=[10**9])
+    elif how == "fails":
+        raise sqljobs.Fail("no use")
+    return "spawned"
+
+
+@sqljobs.handler
+def divides(into: int) -> int:
+    """Spawns so many jobs of its own kind, each of which spawns one less."""
+    for _ in range(into):
+        sqljobs.current_job().spawn("divides", {"into": into - 1})
+    return into
+
+
+@sqljobs.handler
+def gathers() -> list[list[object]]:
+    """The results in the containers that it waited for."""
+    return [[child.result for child in upstream.children()] for upstream in sqljobs.current_job().upstream]
+
+
+@sqljobs.handler
+def adds_own_member(url: str) -> str:
+    """Enqueues a member in a transaction of its own, while it runs."""
+    engine = sqljobs.create_engine(url)
+    with engine.begin() as conn:
+        sqljobs.enqueue(conn, "asynchronous", {"number": 41}, parent=sqljobs.current_job().id)
+    engine.dispose()
+    return "own"

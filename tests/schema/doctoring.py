@@ -57,7 +57,5 @@ def blocked_pair(database: Database) -> tuple[int, int]:
 
 def family(database: Database) -> tuple[int, int]:
     """A container and its one open child."""
-    parent, child = put(database), put(database)
-    change(database, child, parent_id=parent)
-    change(database, parent, container=True, state="waiting", open_children=1)
-    return parent, child
+    parent = put(database, "box", container=True)
+    return parent, put(database, parent=parent)

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, func, select
 
 import sqljobs
+from sqljobs.schema.chores import work_off
 from sqljobs.schema.claim import Claimer, Lease, claim, settle_claim
 from sqljobs.schema.columns import JsonText
 from sqljobs.schema.finalize import finalize, settle_finalize, start
@@ -25,6 +26,14 @@ def put(database: Database, job_type: Any = "t", args: Any = None, /, **options:
     """Enqueue one job and commit."""
     with database.engine.begin() as conn:
         return sqljobs.enqueue(conn, job_type, args, **options)
+
+
+def work_off_all(database: Database) -> int:
+    """Do what transactions have left for supervisors; returns how many transactions that took."""
+    number = 0
+    while database.transaction("chores", work_off):
+        number += 1
+    return number
 
 
 def no_options(_job_type: str) -> Defaults:
@@ -99,3 +108,10 @@ def count(database: Database) -> int:
     """How many jobs there are."""
     with database.engine.connect() as conn:
         return len(conn.execute(select(jobs.c.id)).all())
+
+
+def count_states(database: Database) -> dict[str, int]:
+    """How many jobs are in each state that there is one in."""
+    statement = select(jobs.c.state, func.count().label("number")).group_by(jobs.c.state)
+    with database.engine.connect() as conn:
+        return {row.state: row.number for row in conn.execute(statement)}

@@ -5,15 +5,28 @@ from sqlalchemy import update
 
 import sqljobs
 from sqljobs import JobSpec
-from sqljobs.schema.edges import check_edges, settle_ended
 from sqljobs.schema.glance import glance
+from sqljobs.schema.late_edges import check_edges, settle_ended
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.ready import Wanted
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database
 from tests.schema.actors import Stage
 from tests.schema.locks import waits_for_lock
-from tests.schema.playing import DONE, edges, end, end_settled, lease, put, row, run, set_off, states
+from tests.schema.playing import (
+    DONE,
+    count_states,
+    edges,
+    end,
+    end_settled,
+    lease,
+    put,
+    row,
+    run,
+    set_off,
+    states,
+    work_off_all,
+)
 from tests.waiting import wait_until
 
 FAILED = Outcome(Cause.FAIL)
@@ -90,6 +103,8 @@ def test_more_dependents_than_one_portion(database: Database, outcome: Outcome) 
     upstream = put(database)
     ids = put_all(database, *(JobSpec("t", after=[upstream]) for _ in range(1100)))
     run(database, upstream, outcome)
+    assert count_states(database)["blocked"] == 600, "more are not touched in the transaction of the end"
+    work_off_all(database)
     with database.engine.connect() as conn:
         rows = conn.exec_driver_sql("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state").all()
     wanted = {"done": [("done", 1), ("ready", 1100)], "fail": [("cancelled", 1100), ("failed", 1)]}[outcome.cause]

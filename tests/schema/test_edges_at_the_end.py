@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import sqljobs
-from sqljobs.schema import edges
+from sqljobs.schema import late_edges
 from sqljobs.schema.claim import Lease
 from sqljobs.schema.graph import KINDS
 from sqljobs.schema.outcomes import Cause, Outcome
@@ -25,9 +25,9 @@ def settle_all(database: Database) -> None:
     """What the duties of a supervisor do, until there is nothing to do."""
     looked_at = 1
     while looked_at:
-        looked_at, ended = database.transaction("check", edges.check_edges)
+        looked_at, ended = database.transaction("check", late_edges.check_edges)
         for upstream in ended:
-            database.transaction("settle", lambda tx, upstream=upstream: edges.settle_ended(tx, upstream))  # type: ignore[misc]
+            database.transaction("settle", lambda tx, upstream=upstream: late_edges.settle_ended(tx, upstream))  # type: ignore[misc]
 
 
 def test_edges_committed_around_the_end(database: Database) -> None:

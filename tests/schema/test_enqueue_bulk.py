@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, event, func, select
 
 import sqljobs
 from sqljobs import JobSpec
-from sqljobs.schema.enqueue import EDGES_PER_STATEMENT, ROWS_PER_STATEMENT
+from sqljobs.schema.enqueue_rows import EDGES_PER_STATEMENT, ROWS_PER_STATEMENT
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Database
 from tests.schema.playing import count, put

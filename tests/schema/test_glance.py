@@ -14,7 +14,7 @@ from sqljobs.supervisor.duties import Duties
 from tests.schema.playing import put, run, set_off, states
 
 WANTED = Wanted(["t", "u"])
-NOTHING = Glance(unchecked=False, ready=False, due_in=None)
+NOTHING = Glance(unchecked=False, left=False, ready=False, due_in=None)
 
 
 def seen(database: Database, wanted: Wanted = WANTED) -> Glance:

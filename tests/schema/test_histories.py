@@ -13,11 +13,11 @@ from sqljobs.schema.cancel import cancel
 from sqljobs.schema.claim import Claimer, claim
 from sqljobs.schema.control_tables import job_supervisors
 from sqljobs.schema.doctor import examine
-from sqljobs.schema.edges import check_edges, settle_ended
 from sqljobs.schema.enqueue import enqueue_many
 from sqljobs.schema.errors import InvalidJob, Refused
 from sqljobs.schema.finalize import finalize, start
 from sqljobs.schema.graph import KINDS
+from sqljobs.schema.late_edges import check_edges, settle_ended
 from sqljobs.schema.moves import Fence
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.ready import promote_due

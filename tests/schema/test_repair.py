@@ -91,9 +91,8 @@ def test_counters_of_ended_jobs(engine: Engine, database: Database) -> None:
 def test_children_are_counted_anew(engine: Engine, database: Database) -> None:
     parent, child = family(database)
     for outcome in (Outcome(Cause.DONE), Outcome(Cause.FAIL, error="no"), Outcome(Cause.CANCELLED)):
-        member = put(database)
-        change(database, member, parent_id=parent)
-        run(database, member, outcome)
+        run(database, put(database, parent=parent), outcome)
+    change(database, parent, open_children=7, done_children=0, failed_children=3, cancelled_children=0)
     assert repaired(engine) == {"children": (1, 1)}
     mended = row(database, parent)
     counters = (mended.open_children, mended.done_children, mended.failed_children, mended.cancelled_children)
