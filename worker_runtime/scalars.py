@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, NoReturn
@@ -121,9 +121,12 @@ def _member(value: object, kind: Any, where: str) -> object:
         return members[text]
     if type(value) in (int, str):
         try:
-            return kind(value)  # combined flags, and what the class's own _missing_ takes
+            made = kind(value)  # combined flags, and what the class's own _missing_ takes
         except Exception:  # noqa: BLE001 - any refusal by the class ends in the same error below
             return _refuse_choice(where, [json.loads(text) for text in members], value)
+        # Flags may leave out the bits that are too many; with Python 3.11.2 all do.
+        if not isinstance(made, Flag) or type(value) is not int or made.value == value:
+            return made
     return _refuse_choice(where, [json.loads(text) for text in members], value)
 
 
