@@ -67,7 +67,8 @@ def test_outage_of_two_leases(
     over = time.monotonic() + 2 * TTL
     if policy == "kill":
         wait_until(lambda: not is_alive(pid), what="the child to be killed")
-        assert '"why": "lease_lost", "signal": "SIGTERM", "event": "stopping attempt"' in supervisors.log()
+        said = '"why": "lease_lost", "signal": "SIGTERM", "event": "stopping attempt"'
+        wait_until(lambda: said in supervisors.log(), what="the log, which is written after the signal is sent")
     wait_until(lambda: time.monotonic() > over, what="two leases to be over")
     assert is_alive(pid) == (policy == "keep")
     assert process.poll() is None
