@@ -6,8 +6,9 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
+from sqljobs.schema.chunks import CHUNK, chunks
 from sqljobs.schema.edges import recheck
-from sqljobs.schema.ends import CHUNK, End, children_of, lock_rows
+from sqljobs.schema.ends import End, children_of, lock_rows
 from sqljobs.schema.members import count_ends, is_over, roll_up
 from sqljobs.schema.moves import by_primary_key
 from sqljobs.schema.settling import Settling
@@ -35,8 +36,8 @@ def work_off(tx: Transaction) -> int:
         if one.kind != "child" and work.left > 0:
             done.append(one.id)
             _act(tx, work, one, rows[one.job_id])
-    for start in range(0, len(done), CHUNK):
-        tx.execute("done", delete(job_intents).where(job_intents.c.id.in_(done[start : start + CHUNK])))
+    for chunk in chunks(done):
+        tx.execute("done", delete(job_intents).where(job_intents.c.id.in_(chunk)))
     return max(0, len(done) - work.held)
 
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, exists, func, not_, or_, select, update
 
+from sqljobs.schema.chunks import CHUNK, chunks
 from sqljobs.schema.conditions import is_set, is_unset
-from sqljobs.schema.ends import CHUNK, End, close, has_begun, is_blocked, lock_neighbours, lock_rows
+from sqljobs.schema.ends import End, close, has_begun, is_blocked, lock_neighbours, lock_rows
 from sqljobs.schema.graph import NOT_NEEDED, Edge, edge_of
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.states import OPEN, UNCLAIMED, Event, State
@@ -171,8 +172,8 @@ def _undoable(
         .where(jobs.c.state.in_(_values(UNCLAIMED)), jobs.c.attempt == 0, jobs.c.started_at.is_(None))
     )
     ids = sorted(among)
-    for start in range(0, len(ids), CHUNK):
-        chosen = satisfied.where(column.in_(ids[start : start + CHUNK]))
+    for chunk in chunks(ids):
+        chosen = satisfied.where(column.in_(chunk))
         yield from ((edge.depends_on_id, edge.job_id) for edge in tx.execute("undone", chosen))
 
 
@@ -189,8 +190,8 @@ def mark_checked(tx: Transaction, upstreams: Sequence[int], *which: ColumnElemen
     for row in tx.execute("unchecked_edges", pending):
         by_upstream[row.depends_on_id].append(row.job_id)
     for upstream, dependents in by_upstream.items():
-        for start in range(0, len(dependents), CHUNK):
-            edge = (job_deps.c.job_id.in_(dependents[start : start + CHUNK]), job_deps.c.depends_on_id == upstream)
+        for chunk in chunks(dependents):
+            edge = (job_deps.c.job_id.in_(chunk), job_deps.c.depends_on_id == upstream)
             tx.execute("checked", by_primary_key(update(job_deps)).where(*edge).values(checked=True))
 
 
@@ -210,8 +211,8 @@ def recheck(tx: Transaction, upstream: int) -> None:
         job_deps.c.depends_on_id == upstream, is_unset(job_deps.c.satisfied), is_set(job_deps.c.checked)
     )
     ids = sorted(tx.execute("seen_edges", seen).scalars())
-    for start in range(0, len(ids), CHUNK):
-        edge = (job_deps.c.job_id.in_(ids[start : start + CHUNK]), job_deps.c.depends_on_id == upstream)
+    for chunk in chunks(ids):
+        edge = (job_deps.c.job_id.in_(chunk), job_deps.c.depends_on_id == upstream)
         tx.execute("recheck", by_primary_key(update(job_deps)).where(*edge).values(checked=False))
 
 

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.graph import Children, closing_text
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.states import Event, State
 from sqljobs.schema.tables import COUNTERS, jobs
 from sqljobs.schema.transactions import Transaction
 
-CHUNK = 500
 _COLUMNS = (
     *(jobs.c.id, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id, jobs.c.parent_id, jobs.c.container),
     *(jobs.c.run_after, jobs.c.attempt, jobs.c.unmet_deps, jobs.c.closed_gates, jobs.c.cancel_requested_at),
@@ -44,8 +44,8 @@ def read_rows(tx: Transaction, what: str, ids: Collection[int]) -> list[Any]:
     """The same as `lock_rows` without a lock."""
     wanted = sorted(ids)
     found: list[Any] = []
-    for start in range(0, len(wanted), CHUNK):
-        found += tx.execute(what, select(*_COLUMNS).where(jobs.c.id.in_(wanted[start : start + CHUNK])))
+    for chunk in chunks(wanted):
+        found += tx.execute(what, select(*_COLUMNS).where(jobs.c.id.in_(chunk)))
     return found
 
 
@@ -53,8 +53,8 @@ def lock_rows(tx: Transaction, what: str, ids: Collection[int], *, skip_locked: 
     """The rows of `ids`, locked by primary key in order of their ids, a statement for each 500."""
     wanted = sorted(ids)
     found: list[Any] = []
-    for start in range(0, len(wanted), CHUNK):
-        statement = select(*_COLUMNS).where(jobs.c.id.in_(wanted[start : start + CHUNK])).order_by(jobs.c.id)
+    for chunk in chunks(wanted):
+        statement = select(*_COLUMNS).where(jobs.c.id.in_(chunk)).order_by(jobs.c.id)
         found += tx.execute(what, tx.dialect.lock(by_primary_key(statement), skip_locked=skip_locked))
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.enqueue_plan import (
     Call,
     Known,
@@ -21,7 +22,7 @@ from sqljobs.schema.enqueue_plan import (
     starts_of,
     upstreams_of,
 )
-from sqljobs.schema.enqueue_rows import KeyLost, Rows, chunks, duplicate, insert_edges, insert_jobs, taken_keys, undo
+from sqljobs.schema.enqueue_rows import KeyLost, Rows, duplicate, insert_edges, insert_jobs, taken_keys, undo
 from sqljobs.schema.errors import UnknownJob
 from sqljobs.schema.order import Moment, in_order
 from sqljobs.schema.parents import count_new, lock_parents, refuse_circles

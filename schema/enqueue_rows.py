@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.conditions import in_pairs
 from sqljobs.schema.enqueue_plan import Call, Start
 from sqljobs.schema.errors import DuplicateKey
@@ -201,9 +202,3 @@ def duplicate(request: Request, job_id: int) -> DuplicateKey:
     """The error for a key that `job_id` has taken, or, with 0, another job of the call."""
     holder = f"job {job_id}" if job_id else "another job of this call"
     return DuplicateKey(f"{request.type!r} with key {request.key!r} is taken by {holder}", job_id)
-
-
-def chunks(items: Sequence[Any], size: int = ROWS_PER_STATEMENT) -> Iterator[Sequence[Any]]:
-    """`items` in slices of at most `size`."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

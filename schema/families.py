@@ -7,11 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.states import OPEN
 from sqljobs.schema.tables import COUNTERS, jobs
 from sqljobs.schema.transactions import Transaction
-
-CHUNK = 500
 
 
 def open_descendants(tx: Transaction, ids: Collection[int]) -> list[int]:
@@ -30,8 +29,8 @@ def _descendants(tx: Transaction, ids: Collection[int], *where: ColumnElement[bo
     level = sorted(ids)
     while level:
         below: list[int] = []
-        for start in range(0, len(level), CHUNK):
-            members = select(*columns).where(jobs.c.parent_id.in_(level[start : start + CHUNK]), *where)
+        for chunk in chunks(level):
+            members = select(*columns).where(jobs.c.parent_id.in_(chunk), *where)
             for row in tx.execute("members", members.order_by(jobs.c.id)):
                 if row.id not in found:
                     found[row.id] = row
@@ -51,12 +50,12 @@ def ancestors(tx: Transaction, ids: Collection[int]) -> list[Any]:
     level = sorted(ids)
     while level:
         above: set[int] = set()
-        for start in range(0, len(level), CHUNK):
-            parents = select(jobs.c.parent_id).where(jobs.c.id.in_(level[start : start + CHUNK]))
+        for chunk in chunks(level):
+            parents = select(jobs.c.parent_id).where(jobs.c.id.in_(chunk))
             above |= {parent for parent in tx.execute("parents", parents.distinct()).scalars() if parent is not None}
         level = sorted(above - found.keys())
-        for start in range(0, len(level), CHUNK):
-            rows = tx.execute("around", select(*columns).where(jobs.c.id.in_(level[start : start + CHUNK])))
+        for chunk in chunks(level):
+            rows = tx.execute("around", select(*columns).where(jobs.c.id.in_(chunk)))
             found |= {row.id: row for row in rows}
     return list(found.values())
 
@@ -81,7 +80,7 @@ def parents_of(tx: Transaction, ids: Collection[int]) -> dict[int, int | None]:
     """Job -> the container that it is in, if any."""
     found: dict[int, int | None] = {}
     wanted = sorted(ids)
-    for start in range(0, len(wanted), CHUNK):
-        statement = select(jobs.c.id, jobs.c.parent_id).where(jobs.c.id.in_(wanted[start : start + CHUNK]))
+    for chunk in chunks(wanted):
+        statement = select(jobs.c.id, jobs.c.parent_id).where(jobs.c.id.in_(chunk))
         found |= {row.id: row.parent_id for row in tx.execute("parents", statement)}
     return found

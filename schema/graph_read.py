@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Executable, FromClause, Row, and_, bindparam, func, select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.errors import UnknownJob
 from sqljobs.schema.graph import Edge, edge_of
 from sqljobs.schema.job_info import Progress, StateReason
@@ -21,7 +22,6 @@ from sqljobs.schema.transactions import Transaction
 JOBS_SHOWN = 200
 CROWD = 20  # neighbours of one kind that a job may have and still all of them be shown
 FIRST_FEW = 5
-CHUNK = 500
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ def read_graph(tx: Transaction, job_id: int, limit: int = JOBS_SHOWN) -> Graph:
 
 def _neighbours(tx: Transaction, of: Sequence[GraphJob]) -> dict[tuple[int, Relation], _Around]:
     found: dict[tuple[int, Relation], _Around] = {}
-    for start in range(0, len(of), CHUNK):
-        chunk = of[start : start + CHUNK]
+    for chunk in chunks(of):
         ids = [job.id for job in chunk]
         parents = {job.id: job for job in _by_ids(tx, sorted({job.parent for job in chunk if job.parent is not None}))}
         for job in chunk:
@@ -172,12 +171,11 @@ def _job(row: Row[Any]) -> GraphJob:
 
 def _edges(tx: Transaction, shown: Mapping[int, GraphJob]) -> list[GraphEdge]:
     """The edges that have both ends in the picture, in the order in which each job was given them."""
-    ids = list(shown)
-    chunks = [ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK)]
+    portions = list(chunks(list(shown)))
     columns = (job_deps.c.job_id, job_deps.c.depends_on_id, job_deps.c.kind, job_deps.c.satisfied)
     order = (job_deps.c.job_id, job_deps.c.position, job_deps.c.depends_on_id)
     found: list[GraphEdge] = []
-    for waiting, upstreams in product(chunks, chunks):
+    for waiting, upstreams in product(portions, portions):
         both = and_(job_deps.c.job_id.in_(waiting), job_deps.c.depends_on_id.in_(upstreams))
         for row in tx.execute("edges", select(*columns).where(both).order_by(*order)):
             upstream = shown[row.depends_on_id]

@@ -7,11 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.tables import job_intents, jobs
 from sqljobs.schema.transactions import Transaction
 from sqljobs.schema.wake import wake
-
-CHUNK = 500
 
 
 def leave(tx: Transaction, kind: str, ids: Collection[int], *, after_id: int = 0, quietly: bool = False) -> None:
@@ -28,8 +27,8 @@ def pending(tx: Transaction, kind: str, ids: Collection[int]) -> set[int]:
     """Those of `ids` for which this is still to be done."""
     found: set[int] = set()
     wanted = sorted(ids)
-    for start in range(0, len(wanted), CHUNK):
-        mine = job_intents.c.job_id.in_(wanted[start : start + CHUNK])
+    for chunk in chunks(wanted):
+        mine = job_intents.c.job_id.in_(chunk)
         left = select(job_intents.c.job_id).where(mine, job_intents.c.kind == kind)
         found |= set(tx.execute("left", tx.dialect.latest(left, index="job_intents_job")).scalars())
     return found

@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.conditions import is_unset
 from sqljobs.schema.errors import UnknownJob
 from sqljobs.schema.job_info import Progress, StateReason, as_plain
-from sqljobs.schema.jobs_read import CHUNK, reason_of
+from sqljobs.schema.jobs_read import reason_of
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 
@@ -49,8 +50,8 @@ class ListedJob:
 def list_jobs(tx: Transaction, ids: Sequence[int]) -> list[ListedJob]:
     """The jobs `ids`, in that order. Raises `UnknownJob` for one that is not there."""
     found: dict[int, ListedJob] = {}
-    for start in range(0, len(ids), CHUNK):
-        found |= _read_chunk(tx, ids[start : start + CHUNK])
+    for chunk in chunks(ids):
+        found |= _read_chunk(tx, chunk)
     for job_id in ids:
         if job_id not in found:
             raise UnknownJob(f"there is no job {job_id}")

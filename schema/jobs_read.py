@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, exists, func, select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.errors import UnknownJob
 from sqljobs.schema.job_info import AttemptInfo, ChildCounts, Dependency, JobInfo, Progress, StateReason
 from sqljobs.schema.states import State
 from sqljobs.schema.tables import job_attempts, job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 
-CHUNK = 500
 CHILDREN_SHOWN = 100
 
 
@@ -61,8 +61,8 @@ def select_ids(tx: Transaction, selection: Selection, limit: int | None = None) 
 def read_jobs(tx: Transaction, ids: Sequence[int]) -> list[JobInfo]:
     """The jobs `ids`, in that order. Raises `UnknownJob` for one that is not there."""
     found: dict[int, JobInfo] = {}
-    for start in range(0, len(ids), CHUNK):
-        found |= _read_chunk(tx, list(ids[start : start + CHUNK]))
+    for chunk in chunks(ids):
+        found |= _read_chunk(tx, list(chunk))
     for job_id in ids:
         if job_id not in found:
             raise UnknownJob(f"there is no job {job_id}")
@@ -72,8 +72,8 @@ def read_jobs(tx: Transaction, ids: Sequence[int]) -> list[JobInfo]:
 def read_states(tx: Transaction, ids: Sequence[int]) -> dict[int, str]:
     """The states of `ids`, for waiting. Raises `UnknownJob` for one that is not there."""
     found: dict[int, str] = {}
-    for start in range(0, len(ids), CHUNK):
-        rows = tx.execute("states", select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(ids[start : start + CHUNK])))
+    for chunk in chunks(ids):
+        rows = tx.execute("states", select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(chunk)))
         found |= {row.id: row.state for row in rows}
     for job_id in ids:
         if job_id not in found:

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, select, update
 
-from sqljobs.schema.ends import CHUNK, End, children_of, is_blocked, lock_rows
+from sqljobs.schema.chunks import chunks
+from sqljobs.schema.ends import End, children_of, is_blocked, lock_rows
 from sqljobs.schema.graph import NOT_NEEDED, Children
 from sqljobs.schema.intents import is_left
 from sqljobs.schema.moves import by_primary_key, move
@@ -175,7 +176,7 @@ def cancel_rows(
 
 def _with_members(tx: Transaction, ids: Sequence[int]) -> set[int]:
     found: set[int] = set()
-    for start in range(0, len(ids), CHUNK):
-        statement = select(jobs.c.parent_id).where(jobs.c.parent_id.in_(ids[start : start + CHUNK])).distinct()
+    for chunk in chunks(ids):
+        statement = select(jobs.c.parent_id).where(jobs.c.parent_id.in_(chunk)).distinct()
         found |= set(tx.execute("parents_among", statement).scalars())
     return found

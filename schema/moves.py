@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Update, and_, case, null, update
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.states import FINAL, IN_FLIGHT, Event, State, transition
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Transaction
@@ -15,7 +16,6 @@ from sqljobs.schema.wake import wake
 if TYPE_CHECKING:
     from sqljobs.schema.dialects.contract import Rows
 
-CHUNK = 500
 Statement = TypeVar("Statement", bound="Rows | Update")
 
 
@@ -56,8 +56,8 @@ def move(
     sources = [state.value for state in transition(event, target).sources]
     wanted = sorted(ids)
     moved = 0
-    for start in range(0, len(wanted), CHUNK):
-        where = and_(jobs.c.id.in_(wanted[start : start + CHUNK]), jobs.c.state.in_(sources))
+    for chunk in chunks(wanted):
+        where = and_(jobs.c.id.in_(chunk), jobs.c.state.in_(sources))
         moved += _write(tx, event, target, where, values or {})
     return moved
 

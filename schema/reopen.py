@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import case, null, select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.conditions import is_set, is_unset
-from sqljobs.schema.ends import CHUNK, children_of, has_begun, lock_rows
+from sqljobs.schema.ends import children_of, has_begun, lock_rows
 from sqljobs.schema.families import ancestors, find_around, parents_of
 from sqljobs.schema.graph import NOT_NEEDED, Children, Edge, edge_of
 from sqljobs.schema.intents import pending, take_back
@@ -89,8 +90,7 @@ def _closed(tx: Transaction, frontier: Collection[int]) -> Iterable[Any]:
     columns = (jobs.c.id, jobs.c.type, jobs.c.key, jobs.c.parent_id)
     doomed = (jobs.c.state == State.CANCELLED.value, jobs.c.reason == "dependency")
     ids = sorted(frontier)
-    for start in range(0, len(ids), CHUNK):
-        chunk = ids[start : start + CHUNK]
+    for chunk in chunks(ids):
         behind = select(*columns).join(job_deps, jobs.c.id == job_deps.c.job_id)
         yield from tx.execute("closed", behind.where(job_deps.c.depends_on_id.in_(chunk), *doomed).order_by(jobs.c.id))
         # What ended badly by itself had not closed its members; those were closed for reasons of their own.
@@ -113,11 +113,11 @@ def still_doomed(tx: Transaction, candidates: Collection[int], reopened: Collect
     """Job -> (id, state, ...) of one that it waits for, which has ended badly and is not `reopened`."""
     found: dict[int, Any] = {}
     ids = sorted(candidates)
-    for start in range(0, len(ids), CHUNK):
+    for chunk in chunks(ids):
         statement = (
             select(job_deps.c.job_id, job_deps.c.kind, jobs.c.id, jobs.c.state, jobs.c.reason)
             .join(jobs, jobs.c.id == job_deps.c.depends_on_id)
-            .where(job_deps.c.job_id.in_(ids[start : start + CHUNK]), is_unset(job_deps.c.satisfied))
+            .where(job_deps.c.job_id.in_(chunk), is_unset(job_deps.c.satisfied))
         )
         for row in tx.execute("other_upstreams", statement):
             if row.id not in reopened and edge_of(row.kind, row.state, row.reason) is Edge.BROKEN:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.ends import lock_rows
 from sqljobs.schema.graph_invariants import child_counts, children_of, unsatisfied
 from sqljobs.schema.intents import leave
@@ -30,8 +31,8 @@ def repair_counters(database: Database, ids: Sequence[int]) -> None:
 
     A job that is then blocked by nothing becomes ready or scheduled, and one that must wait after all is blocked. One
     that is in flight and should have waited is left as it is: it cannot be un-run."""
-    for start in range(0, len(ids), AT_ONCE):
-        work = partial(_repair, ids=ids[start : start + AT_ONCE])
+    for chunk in chunks(ids, AT_ONCE):
+        work = partial(_repair, ids=chunk)
         # Doing it twice is doing it once, so a COMMIT of unknown outcome is settled by doing it again.
         database.transaction("repair", work, settle=work)
 

@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.columns import JsonText
 from sqljobs.schema.edges import look_again, unsatisfy
-from sqljobs.schema.ends import CHUNK, End, lock_rows, read_rows
+from sqljobs.schema.ends import End, lock_rows, read_rows
 from sqljobs.schema.errors import Refused, UnknownJob
 from sqljobs.schema.families import descendants
 from sqljobs.schema.intents import leave
@@ -64,10 +65,9 @@ def skip(tx: Transaction, ids: Sequence[int], result: JsonText | None = None, *,
 def retryable(tx: Transaction, ids: Sequence[int]) -> list[int]:
     """Those of `ids` that ended badly by themselves, or as containers, and not because of another job."""
     found: list[int] = []
-    for start in range(0, len(ids), CHUNK):
-        chunk = jobs.c.id.in_(ids[start : start + CHUNK])
-        by_itself = func.coalesce(jobs.c.reason, "") != "dependency"
-        found += tx.execute("retryable", select(jobs.c.id).where(chunk, jobs.c.state.in_(BAD), by_itself)).scalars()
+    bad = (jobs.c.state.in_(BAD), func.coalesce(jobs.c.reason, "") != "dependency")
+    for chunk in chunks(ids):
+        found += tx.execute("retryable", select(jobs.c.id).where(jobs.c.id.in_(chunk), *bad)).scalars()
     return sorted(found)
 
 

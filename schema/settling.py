@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.edges import awaited, mark_checked, not_needed, open_edges, settle_edges
-from sqljobs.schema.ends import CHUNK, End, children_of, close, is_blocked, lock_neighbours, unblock
+from sqljobs.schema.ends import End, children_of, close, is_blocked, lock_neighbours, unblock
 from sqljobs.schema.graph import NOT_NEEDED
 from sqljobs.schema.intents import leave
 from sqljobs.schema.members import BY_OPERATOR, cancel_rows, count_ends, is_over, open_gates, roll_up, some_members
@@ -56,8 +57,8 @@ class Settling:
     def _settle_all_edges(self, ends: Sequence[End]) -> None:
         by_id = {end.job_id: end for end in ends}
         ids = sorted(by_id)
-        for start in range(0, len(ids), CHUNK):
-            self.settle_edges({job_id: by_id[job_id] for job_id in ids[start : start + CHUNK]})
+        for chunk in chunks(ids):
+            self.settle_edges({job_id: by_id[job_id] for job_id in chunk})
 
     def settle_edges(self, ends: Mapping[int, End], *, after_id: int = 0, unchecked: bool = False) -> bool:
         """Settle the edges to what has ended, beyond the dependent `after_id`; False when some are left for others."""

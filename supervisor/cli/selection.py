@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from sqljobs.schema import values
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.durations import EARLIEST, MAX_AFTER, After, moment_at, parse_duration, parse_moment
 from sqljobs.schema.errors import InvalidJob, UnknownJob
-from sqljobs.schema.jobs_read import CHUNK, Selection, read_states, select_ids
+from sqljobs.schema.jobs_read import Selection, read_states, select_ids
 from sqljobs.schema.outcomes import Cause
 from sqljobs.schema.states import State
 from sqljobs.schema.transactions import Transaction
@@ -64,8 +65,8 @@ class Asked:
         ids = sorted(set(self.ids), reverse=True)
         read_states(tx, ids)
         if self.is_filter:
-            chunks = [ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK)]
-            ids = [found for chunk in chunks for found in select_ids(tx, replace(selection, ids=chunk))]
+            portions = [replace(selection, ids=list(chunk)) for chunk in chunks(ids)]
+            ids = [found for portion in portions for found in select_ids(tx, portion)]
         return ids[:limit]
 
 
