@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, select
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.conditions import is_unset
 from sqljobs.schema.ends import has_begun
 from sqljobs.schema.enqueue_plan import Call, Parent
 from sqljobs.schema.errors import CycleError
+from sqljobs.schema.families import ancestors
 from sqljobs.schema.order import comes_after, in_order
 from sqljobs.schema.states import FINAL, OPEN, State
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 
-CHUNK = 500
 _OPEN = sorted(state.value for state in OPEN)
 
 
@@ -50,17 +51,17 @@ def find_circle(tx: Transaction, waited_for: Mapping[int, Before]) -> tuple[int,
     statement for each 500 jobs; two where nobody waits for any of these containers."""
     if not waited_for:
         return None
-    around = {job_id: _around(tx, job_id) for job_id in waited_for}
+    around = {job_id: {job_id, *(row.id for row in ancestors(tx, [job_id]))} for job_id in waited_for}
     ends = {job_id for jobs_around in around.values() for job_id in jobs_around}
     named = {job_id for before in waited_for.values() for job_id in before.ends}
     awaited = set(_column(tx, "awaited", job_deps.c.depends_on_id, job_deps.c.depends_on_id, ends, _unsatisfied()))
     if not awaited and not named & ends:
         return None
-    reached = {job_id: _ends_before(tx, before) & ends for job_id, before in waited_for.items()}
+    reached = {job_id: _above(tx, before).ends & ends for job_id, before in waited_for.items()}
     for job_id, found in reached.items():
         if _with_new_members(found, reached) & around[job_id]:
             for up, before in _one_by_one(waited_for[job_id]):
-                if _with_new_members(_ends_before(tx, before) & ends, reached) & around[job_id]:
+                if _with_new_members(_above(tx, before).ends & ends, reached) & around[job_id]:
                     return job_id, up
     return None
 
@@ -83,30 +84,35 @@ def _with_new_members(found: Collection[int], reached: Mapping[int, set[int]]) -
     return seen
 
 
-def _around(tx: Transaction, job_id: int) -> set[int]:
-    """The job and the containers around it."""
-    found = {job_id}
-    pending = [job_id]
-    while pending:
-        pending = [one for one in _column(tx, "around", jobs.c.parent_id, jobs.c.id, pending) if one not in found]
-        found |= set(pending)
-    return found
+class _Above(NamedTuple):
+    """Open jobs by id, what each of them waits for, and which must have ended."""
+
+    rows: dict[int, Any]
+    upstreams: dict[int, list[int]]
+    ends: set[int]
 
 
-def _ends_before(tx: Transaction, before: Before) -> set[int]:
-    """The open jobs that must have ended before all of this has ended, or begun; what must have ended is included."""
-    ends, begins = set(before.ends), {*before.ends, *before.begins}
-    new_ends, new_begins = set(ends), set(begins)
+def _above(tx: Transaction, before: Before, reopened: Collection[int] = ()) -> _Above:
+    """The open jobs, `reopened` counting as such, that must have ended, or begun, before all of this has.
+
+    What has not begun waits for all its upstreams that are open. Level by level, three statements for each 500 jobs."""
+    found = _Above({}, defaultdict(list), set())
+    begins: set[int] = set()
+    new_ends, new_begins = set(before.ends), {*before.ends, *before.begins}
     while new_ends or new_begins:
-        of_open = (jobs.c.state.in_(_OPEN),)
-        members = set(_column(tx, "members", jobs.c.id, jobs.c.parent_id, new_ends, *of_open))
-        ups = set(_column(tx, "upstreams", job_deps.c.depends_on_id, job_deps.c.job_id, new_begins, _unsatisfied()))
-        parents = set(_column(tx, "around", jobs.c.parent_id, jobs.c.id, new_begins))
-        new_ends = (members | ups) - ends
-        new_begins = (new_ends | parents) - begins
-        ends |= new_ends
+        rows = {row.id: row for row in _rows(tx, new_begins) if State(row.state) in OPEN or row.id in reopened}
+        waiting = sorted(job_id for job_id, row in rows.items() if not has_begun(row))
+        found.rows.update(rows)
+        found.ends.update(new_ends)
         begins |= new_begins
-    return ends
+        for edge in _edges(tx, waiting):
+            found.upstreams[edge.job_id].append(edge.depends_on_id)
+        ending = new_ends & found.rows.keys()
+        ends = {up for job_id in waiting for up in found.upstreams[job_id]}
+        ends |= set(_column(tx, "members", jobs.c.id, jobs.c.parent_id, ending, jobs.c.state.in_(_OPEN)))
+        parents = {rows[job_id].parent_id for job_id in waiting} - {None}
+        new_ends, new_begins = ends - found.ends, (ends | parents) - begins
+    return found
 
 
 def _unsatisfied() -> ColumnElement[bool]:
@@ -118,27 +124,14 @@ def _column(
 ) -> Iterator[int]:
     """The values of `wanted` in rows whose `by` is one of `among`."""
     ids = sorted(among)
-    for start in range(0, len(ids), CHUNK):
-        statement = select(wanted).where(by.in_(ids[start : start + CHUNK]), wanted.is_not(None), *where).distinct()
+    for chunk in chunks(ids):
+        statement = select(wanted).where(by.in_(chunk), wanted.is_not(None), *where).distinct()
         yield from tx.execute(what, statement).scalars()
 
 
 def circle_if_open(tx: Transaction, ids: Collection[int]) -> str | None:
-    """Whether some would wait for each other if the jobs `ids`, which have ended, were open again: those, in words.
-
-    What has not begun waits for all its upstreams that are open then. All that is above is read, level by level."""
-    rows: dict[int, Any] = {}
-    upstreams: dict[int, list[int]] = defaultdict(list)
-    level = set(ids)
-    while level:
-        new = {row.id: row for row in _rows(tx, level) if State(row.state) in OPEN or row.id in ids}
-        rows |= new
-        waiting = sorted(job_id for job_id, row in new.items() if not has_begun(row))
-        for row in _edges(tx, waiting):
-            upstreams[row.job_id].append(row.depends_on_id)
-        above = {new[job_id].parent_id for job_id in waiting} - {None}
-        members = _column(tx, "members", jobs.c.id, jobs.c.parent_id, new, jobs.c.state.in_(_OPEN))
-        level = {*above, *members, *(up for job_id in waiting for up in upstreams[job_id])} - rows.keys()
+    """Whether some would wait for each other if the jobs `ids`, which have ended, were open again: those, in words."""
+    rows, upstreams, _ = _above(tx, Before(frozenset(ids), frozenset()), ids)
     places = {job_id: place for place, job_id in enumerate(sorted(rows))}
     waits_for = [[places[up] for up in upstreams[job_id] if up in places] for job_id in places]
     parents = [places.get(rows[job_id].parent_id) for job_id in places]
@@ -152,12 +145,12 @@ def circle_if_open(tx: Transaction, ids: Collection[int]) -> str | None:
 def _rows(tx: Transaction, ids: Collection[int]) -> Iterator[Any]:
     columns = (jobs.c.id, jobs.c.type, jobs.c.state, jobs.c.parent_id, jobs.c.attempt, jobs.c.started_at)
     wanted = sorted(ids)
-    for start in range(0, len(wanted), CHUNK):
-        yield from tx.execute("level", select(*columns).where(jobs.c.id.in_(wanted[start : start + CHUNK])))
+    for chunk in chunks(wanted):
+        yield from tx.execute("level", select(*columns).where(jobs.c.id.in_(chunk)))
 
 
 def _edges(tx: Transaction, dependents: Sequence[int]) -> Iterator[Any]:
     columns = (job_deps.c.job_id, job_deps.c.depends_on_id)
-    for start in range(0, len(dependents), CHUNK):
-        chosen = job_deps.c.job_id.in_(dependents[start : start + CHUNK])
+    for chunk in chunks(dependents):
+        chosen = job_deps.c.job_id.in_(chunk)
         yield from tx.execute("level_edges", select(*columns).where(chosen))
