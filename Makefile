@@ -19,6 +19,9 @@ quick:  ## tests that need no server and no process
 sqlite:  ## all tests, on SQLite alone
 	$(PYTHON) -m pytest --db sqlite
 
+all-pythons:  ## what differs between Python 3.11, 3.12 and 3.13, on each that is installed, warnings as errors
+	sh scripts/all-pythons
+
 check:  ## style and types
 	$(PYTHON) -m ruff check . && $(PYTHON) -m ruff format --check . && $(PYTHON) -m mypy && $(PYTHON) -m pyright
 
@@ -28,10 +31,13 @@ format:  ## put the sources into shape
 diagram:  ## write the state machine into ARCHITECTURE.md
 	$(PYTHON) scripts/diagram.py
 
+shares:  ## draw docs/shares.svg, the plot of docs/scheduling.md
+	$(PYTHON) -m scripts.plot_shares
+
 bench:  ## the tick on 300,000 rows against the tick on 1,000, on SQLite
 	$(PYTHON) -m stress.benchmarks.tick
 
 clean:  ## what builds and tests leave behind
 	rm -rf build dist *.egg-info .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help demo test coverage quick sqlite check format diagram bench clean
+.PHONY: help demo test coverage quick sqlite all-pythons check format diagram shares bench clean

@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session, scoped_session
 
 from sqljobs.schema.configure import configured_schema
 from sqljobs.schema.dialects import dialect_for
-from sqljobs.schema.errors import tables_missing
+from sqljobs.schema.dialects.contract import Trouble
+from sqljobs.schema.errors import Conflict, tables_missing
 from sqljobs.schema.tables import Job
 from sqljobs.schema.transactions import Transaction
 
@@ -22,13 +23,15 @@ Caller = Session | scoped_session[Any] | Connection
 
 
 @contextmanager
-def callers_transaction(name: str, caller: Caller) -> Iterator[Transaction]:
+def callers_transaction(name: str, caller: Caller, *, changes: bool = False) -> Iterator[Transaction]:
     """The open transaction of `caller`; on an AUTOCOMMIT connection one of our own, for this one call.
 
-    Raises `TypeError` for anything else, saying what to hand over, and `NotInitialised` without our tables."""
-    conn = _connection(name, caller)
+    Raises `TypeError` for anything else, saying what to hand over, and `NotInitialised` without our tables. A call that
+    `changes` existing jobs, and so waits for others who do, raises `Conflict` where the database has given up the
+    caller's transaction for that of another."""
+    conn = connection_of(name, caller)
     dialect = dialect_for(conn)
-    own = _is_autocommit(conn)
+    own = is_autocommit(conn)
     if own:
         conn.exec_driver_sql("BEGIN IMMEDIATE" if dialect.name == "sqlite" else "BEGIN")
     try:
@@ -37,6 +40,9 @@ def callers_transaction(name: str, caller: Caller) -> Iterator[Transaction]:
         _roll_back(conn, own)
         if dialect.missing_table(error):
             raise tables_missing(configured_schema()) from None
+        if changes and dialect.trouble(error) is Trouble.RETRY:
+            told = f"{name}: another transaction is at the same jobs: roll back and repeat the whole transaction"
+            raise Conflict(told) from error
         raise
     except BaseException:
         _roll_back(conn, own)
@@ -51,7 +57,8 @@ def _roll_back(conn: Connection, own: bool) -> None:
         conn.exec_driver_sql("ROLLBACK")
 
 
-def _connection(name: str, caller: object) -> Connection:
+def connection_of(name: str, caller: object) -> Connection:
+    """The connection that `caller` has, or is. Raises `TypeError` for anything else, saying what to hand over."""
     if isinstance(caller, Connection):
         return caller
     if isinstance(caller, (Session, scoped_session)):
@@ -69,7 +76,7 @@ def _connection(name: str, caller: object) -> Connection:
     raise TypeError(f"{name} needs a SQLAlchemy Session or Connection, not {kind}: {hint}")
 
 
-def _is_autocommit(conn: Connection) -> bool:
+def is_autocommit(conn: Connection) -> bool:
     """Whether each statement on this connection would commit by itself, asked of the driver: only it knows."""
     if not conn.in_transaction():
         conn.begin()

@@ -1,14 +1,17 @@
-"""Claim given jobs in one transaction: lock by primary key, check again, lease, count the attempt, open its row."""
+"""Claim given jobs in one transaction: lock by primary key, check again, reserve, lease, open the attempt's row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import and_, insert, select, update
 
+from sqljobs.schema.charges import Uses, Wish, reserve, write_charges
+from sqljobs.schema.holds import Holds, held_containers, read_holds
 from sqljobs.schema.moves import Fence, by_primary_key, move
 from sqljobs.schema.specs import Defaults
 from sqljobs.schema.states import Event, State
@@ -18,7 +21,9 @@ from sqljobs.schema.transactions import NotCommitted, Transaction
 
 @dataclass(frozen=True)
 class Lease:
-    """One claimed job: what the supervisor and the child need to know of its row. `timeout` in seconds, 0 = none."""
+    """One claimed job: what the supervisor and the child need to know of its row. `timeout` in seconds, 0 = none.
+
+    `memory`: bytes that its processes may hold together, None = any."""
 
     job_id: int
     attempt: int
@@ -32,6 +37,8 @@ class Lease:
     max_attempts: int
     timeout: float
     parent: int | None = None
+    devices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    memory: int | None = None
 
     @property
     def fence(self) -> Fence:
@@ -49,58 +56,109 @@ class Claimer:
 
 _COLUMNS = (
     *(jobs.c.id, jobs.c.state, jobs.c.type, jobs.c.args, jobs.c.group_key, jobs.c.key, jobs.c.attempt),
-    *(jobs.c.max_attempts, jobs.c.first_max_attempts, jobs.c.timeout, jobs.c.given, jobs.c.unmet_deps),
-    *(jobs.c.closed_gates, jobs.c.container, jobs.c.in_flight, jobs.c.batch, jobs.c.parent_id),
+    *(jobs.c.max_attempts, jobs.c.first_max_attempts, jobs.c.timeout, jobs.c.memory, jobs.c.given, jobs.c.unmet_deps),
+    *(jobs.c.closed_gates, jobs.c.container, jobs.c.in_flight, jobs.c.batch, jobs.c.parent_id, jobs.c.uses),
+    jobs.c.on_failed,
 )
+Units = Mapping[str, Sequence[str]]
 
 
-def claim(tx: Transaction, claimer: Claimer, ids: Sequence[int], options_of: Callable[[str], Defaults]) -> list[Lease]:
+def claim(
+    tx: Transaction,
+    claimer: Claimer,
+    ids: Sequence[int],
+    options_of: Callable[[str], Defaults],
+    *,
+    devices: Mapping[int, Units] = MappingProxyType({}),
+    holds: Holds | None = None,
+) -> list[Lease]:
     """Lease those of `ids` that may start, no other; returns them in the order of `ids`.
 
-    A job that another transaction holds is skipped, not waited for. `options_of` gives the handler's options, which
-    apply where the job was given none of its own."""
+    A job that another transaction holds is skipped, not waited for, and so is one that uses a limit of which another is
+    just being admitted. `options_of` gives the handler's options, which apply where the job was given none of its own;
+    `devices` the units that its supervisor has set aside for a job. `holds`: those to heed; None: all in force."""
     statement = select(*_COLUMNS).where(jobs.c.id.in_(ids)).order_by(jobs.c.id)
     locked = tx.execute("lock", tx.dialect.lock(by_primary_key(statement), skip_locked=True)).all()
     rows = {row.id: row for row in locked if _may_start(row)}
-    chosen = [rows[job_id] for job_id in ids if job_id in rows]
+    rows = _not_held(tx, claimer, rows, options_of, read_holds(tx) if holds is None else holds)
+    wishes = [
+        Wish(job_id, rows[job_id].group_key, effective_uses(rows[job_id], options_of), devices.get(job_id, {}).keys())
+        for job_id in ids
+        if job_id in rows
+    ]
+    admitted = reserve(tx, wishes) if wishes else {}
+    chosen = [rows[job_id] for job_id in ids if job_id in admitted]
     if not chosen:
         return []
-    expires = tx.now + timedelta(seconds=claimer.ttl)
     _follow_handlers(tx, chosen, options_of)
-    moved = move(
-        tx,
-        Event.CLAIM,
-        State.LEASED,
-        list(rows),
-        {
-            "lease_owner": claimer.owner,
-            "lease_expires": expires,
-            "heartbeat_at": tx.now,
-            "in_flight": True,
-            "attempt": jobs.c.attempt + 1,
-            "started_at": None,
-        },
-    )
-    assert moved == len(rows), "rows that this transaction has locked changed under it"
-    tx.execute(
-        "attempts",
-        insert(job_attempts),
-        [
-            {
-                "job_id": row.id,
-                "attempt": row.attempt + 1,
-                "owner": claimer.owner,
-                "supervisor": claimer.name,
-                "claimed_at": tx.now,
-            }
-            for row in chosen
-        ],
-    )
+    _lease_rows(tx, claimer, sorted(admitted))
+    used = {wish.job_id: wish.uses for wish in wishes if wish.uses}
+    tx.execute("attempts", insert(job_attempts), [_attempt(tx, row, claimer, used, devices) for row in chosen])
+    write_charges(tx, ((row.id, row.attempt + 1, room, had) for row in chosen for room, had in admitted[row.id]))
     effective = ((row, _effective(row, options_of(row.type))) for row in chosen)
     return [
-        _lease(row, claimer, attempt=row.attempt + 1, max_attempts=now["max_attempts"], timeout=now["timeout"])
+        _lease(
+            row,
+            claimer,
+            attempt=row.attempt + 1,
+            max_attempts=now["max_attempts"],
+            timeout=now["timeout"],
+            memory=now["memory"],
+            devices=devices.get(row.id, {}),
+        )
         for row, now in effective
     ]
+
+
+def _not_held(
+    tx: Transaction, claimer: Claimer, rows: Mapping[int, Any], options_of: Callable[[str], Defaults], holds: Holds
+) -> dict[int, Any]:
+    """Those that none of `holds` covers: what was committed before this transaction began is among them."""
+    if not rows or not holds:
+        return dict(rows)
+    if holds.supervisor(claimer.name) is not None:
+        return {}
+    inside = held_containers(tx, holds)
+    return {
+        row.id: row
+        for row in rows.values()
+        if row.parent_id not in inside
+        and holds.covering(row.id, row.type, row.group_key, effective_uses(row, options_of).keys()) is None
+    }
+
+
+def _lease_rows(tx: Transaction, claimer: Claimer, ids: Collection[int]) -> None:
+    values = {
+        "lease_owner": claimer.owner,
+        "lease_expires": tx.now + timedelta(seconds=claimer.ttl),
+        "heartbeat_at": tx.now,
+        "in_flight": True,
+        "attempt": jobs.c.attempt + 1,
+        "started_at": None,
+    }
+    moved = move(tx, Event.CLAIM, State.LEASED, ids, values)
+    assert moved == len(ids), "rows that this transaction has locked changed under it"
+
+
+def _attempt(
+    tx: Transaction, row: Any, claimer: Claimer, used: Mapping[int, Uses], devices: Mapping[int, Units]
+) -> dict[str, Any]:
+    units = devices.get(row.id)
+    return {
+        "job_id": row.id,
+        "attempt": row.attempt + 1,
+        "owner": claimer.owner,
+        "supervisor": claimer.name,
+        "claimed_at": tx.now,
+        "used": used.get(row.id),
+        "devices": {name: list(given) for name, given in units.items()} if units else None,
+    }
+
+
+def effective_uses(row: Any, options_of: Callable[[str], Defaults]) -> Uses:
+    """What the job of `row` (type, given, uses) uses: of its own, else what its handler says."""
+    own = row.uses if "uses" in (row.given or ()) else options_of(row.type).uses
+    return own or {}
 
 
 def _may_start(row: Any) -> bool:
@@ -116,7 +174,10 @@ def _effective(row: Any, options: Defaults) -> Mapping[str, Any]:
     # Refunds and retries have raised max_attempts above the first number; they stay granted.
     limit = max(row.attempt + 1, row.max_attempts + first - row.first_max_attempts)
     timeout = row.timeout if "timeout" in given else options.timeout
-    return {"max_attempts": limit, "first_max_attempts": first, "timeout": timeout}
+    memory = row.memory if "memory" in given else options.memory
+    on_failed = row.on_failed if "on_failed" in given else options.on_failed
+    changing = {"timeout": timeout, "memory": memory, "on_failed": on_failed}
+    return {"max_attempts": limit, "first_max_attempts": first, **changing}
 
 
 def _follow_handlers(tx: Transaction, rows: Sequence[Any], options_of: Callable[[str], Defaults]) -> None:
@@ -129,7 +190,16 @@ def _follow_handlers(tx: Transaction, rows: Sequence[Any], options_of: Callable[
         tx.execute("options", by_primary_key(update(jobs)).where(jobs.c.id.in_(sorted(ids))).values(dict(values)))
 
 
-def _lease(row: Any, claimer: Claimer, *, attempt: int, max_attempts: int, timeout: float) -> Lease:
+def _lease(
+    row: Any,
+    claimer: Claimer,
+    *,
+    attempt: int,
+    max_attempts: int,
+    timeout: float,
+    memory: int | None,
+    devices: Units | None,
+) -> Lease:
     return Lease(
         job_id=row.id,
         attempt=attempt,
@@ -143,6 +213,8 @@ def _lease(row: Any, claimer: Claimer, *, attempt: int, max_attempts: int, timeo
         parent=row.parent_id,
         max_attempts=max_attempts,
         timeout=timeout,
+        memory=memory,
+        devices={name: tuple(units) for name, units in (devices or {}).items()},
     )
 
 
@@ -151,13 +223,24 @@ def settle_claim(tx: Transaction, claimer: Claimer, ids: Sequence[int]) -> list[
     # The server may carry out the COMMIT only now; until then the lost session holds the rows.
     held = select(jobs.c.id).where(jobs.c.id.in_(ids)).order_by(jobs.c.id)
     tx.execute("wait", tx.dialect.lock(by_primary_key(held))).all()
-    statement = select(*_COLUMNS).where(
-        jobs.c.id.in_(ids), jobs.c.lease_owner == claimer.owner, jobs.c.state == State.LEASED.value
+    this = and_(job_attempts.c.job_id == jobs.c.id, job_attempts.c.attempt == jobs.c.attempt)
+    statement = (
+        select(*_COLUMNS, job_attempts.c.devices)
+        .join(job_attempts, this)
+        .where(jobs.c.id.in_(ids), jobs.c.lease_owner == claimer.owner, jobs.c.state == State.LEASED.value)
     )
     rows = {row.id: row for row in tx.execute("read", statement)}
     if not rows:
         return NotCommitted
     return [
-        _lease(row, claimer, attempt=row.attempt, max_attempts=row.max_attempts, timeout=row.timeout)
+        _lease(
+            row,
+            claimer,
+            attempt=row.attempt,
+            max_attempts=row.max_attempts,
+            timeout=row.timeout,
+            memory=row.memory,
+            devices=row.devices,
+        )
         for row in (rows[job_id] for job_id in ids if job_id in rows)
     ]

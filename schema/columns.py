@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, DateTime, Integer, String, Text
+from sqlalchemy import BigInteger, DateTime, Integer, Numeric, String, Text
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from sqljobs.schema.amounts import decimal_of, micros_of, text_of
 
 NAME_LENGTH = 200
 OWNER_LENGTH = 240
@@ -78,6 +82,59 @@ class Json(TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return None if value is None else json.loads(value)
+
+
+class Amounts(TypeDecorator[Mapping[str, Decimal]]):
+    """Exact amounts by name, as a JSON object of numbers; an empty one is SQL NULL."""
+
+    impl = LongText
+    cache_ok = True
+
+    def process_bind_param(self, value: Mapping[str, Decimal] | None, dialect: Dialect) -> str | None:
+        return _numbers(value) if value else None
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Mapping[str, Decimal] | None:
+        return None if value is None else json.loads(value, parse_float=Decimal, parse_int=Decimal)
+
+
+class AmountsByType(TypeDecorator[Mapping[str, Mapping[str, Decimal]]]):
+    """Exact amounts by name, for each of several types; none at all is SQL NULL."""
+
+    impl = LongText
+    cache_ok = True
+
+    def process_bind_param(self, value: Mapping[str, Mapping[str, Decimal]] | None, dialect: Dialect) -> str | None:
+        return _object({name: _numbers(amounts) for name, amounts in value.items()}) if value else None
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Mapping[str, Mapping[str, Decimal]] | None:
+        return None if value is None else json.loads(value, parse_float=Decimal, parse_int=Decimal)
+
+
+def _numbers(amounts: Mapping[str, Decimal]) -> str:
+    return _object({name: text_of(micros_of(amount)) for name, amount in amounts.items()})
+
+
+def _object(members: Mapping[str, str]) -> str:
+    """A JSON object of members that are JSON texts: json.dumps knows no exact decimals."""
+    return "{" + ",".join(f"{json.dumps(name, ensure_ascii=False)}:{text}" for name, text in members.items()) + "}"
+
+
+class Micros(TypeDecorator[int]):
+    """An exact amount with six decimal places. Python sees whole millionths; SQLite, which has no decimals, too."""
+
+    impl = Numeric
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(BigInteger())
+        return dialect.type_descriptor(Numeric(24, 6))
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> Any:
+        return value if value is None or dialect.name == "sqlite" else decimal_of(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
+        return value if value is None or dialect.name == "sqlite" else micros_of(value)
 
 
 class UtcTime(TypeDecorator[datetime]):

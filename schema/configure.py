@@ -7,12 +7,15 @@ import os
 
 from sqljobs.schema.control_tables import SupervisorRow
 from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.limit_tables import Limit
 from sqljobs.schema.model import VERSION_TABLE, Model
+from sqljobs.schema.state_tables import Checkpoint
 from sqljobs.schema.tables import Job
 from sqljobs.schema.values import check_name
 
-# Both modules of tables are imported above, so that the metadata is complete.
-OUR_TABLES = frozenset({Job.__tablename__, SupervisorRow.__tablename__, *Model.metadata.tables, VERSION_TABLE})
+# All modules of tables are imported above, so that the metadata is complete.
+_MODULES = {Job.__tablename__, SupervisorRow.__tablename__, Limit.__tablename__, Checkpoint.__tablename__}
+OUR_TABLES = frozenset({*_MODULES, *Model.metadata.tables, VERSION_TABLE})
 SCHEMA_LENGTH = 63
 
 

@@ -1,15 +1,14 @@
-"""The tables of supervisors and of what operators set: groups, limits, holds. No logic."""
+"""The tables of supervisors and of what operators set: groups and holds. No logic."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Boolean, CheckConstraint, Double, Integer, Numeric
+from sqlalchemy import Double, Integer
 from sqlalchemy.orm import Mapped, mapped_column
 
-from sqljobs.schema.columns import Id, Json, LongText, Name, UtcTime
+from sqljobs.schema.columns import AmountsByType, Id, Json, LongText, Name, UtcTime
 from sqljobs.schema.model import INNODB, Model, table_of
 
 
@@ -29,6 +28,10 @@ class SupervisorRow(Model):
     slots: Mapped[int] = mapped_column(Integer)
     types: Mapped[Any] = mapped_column(Json)
     devices: Mapped[Any] = mapped_column(Json, nullable=True)
+    # What its handlers' jobs use where they were given nothing of their own: amounts by limit or device, by type.
+    type_uses: Mapped[Any] = mapped_column(AmountsByType, nullable=True)
+    # The only groups that it claims from; NULL: any.
+    only_groups: Mapped[Any] = mapped_column(Json, nullable=True)
     wakeup: Mapped[str] = mapped_column(Name(8))
     started_at: Mapped[datetime] = mapped_column(UtcTime)
     heartbeat_at: Mapped[datetime] = mapped_column(UtcTime)
@@ -66,24 +69,6 @@ class Group(Model):
     __table_args__ = (INNODB,)
 
 
-class Limit(Model):
-    """A named capacity; `group_key` is '' but for one group's own amount."""
-
-    __tablename__ = "job_limits"
-
-    name: Mapped[str] = mapped_column(Name(), primary_key=True)
-    group_key: Mapped[str] = mapped_column(Name(), primary_key=True, default="")
-    kind: Mapped[str] = mapped_column(Name(12))
-    amount: Mapped[Decimal] = mapped_column(Numeric(24, 6))
-    per: Mapped[str | None] = mapped_column(Name(20))
-    each_group: Mapped[bool] = mapped_column(Boolean, default=False)
-
-    __table_args__ = (
-        CheckConstraint("kind IN ('resource','rate','budget')", name="job_limits_kind"),
-        INNODB,
-    )
-
-
 class Hold(Model):
     """A hold on a job, type, group, limit, supervisor, or on all (name '')."""
 
@@ -101,3 +86,4 @@ class Hold(Model):
 job_supervisors = table_of(SupervisorRow)
 job_usage = table_of(GroupUsage)
 job_groups = table_of(Group)
+job_holds = table_of(Hold)

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, not_, or_, select, upd
 
 from sqljobs.schema.chunks import CHUNK, chunks
 from sqljobs.schema.conditions import is_set, is_unset
-from sqljobs.schema.ends import End, close, has_begun, is_blocked, lock_neighbours, lock_rows
+from sqljobs.schema.ends import End, close, has_begun, is_blocked, lock_neighbours, lock_rows, was_closed_at_birth
 from sqljobs.schema.graph import NOT_NEEDED, Edge, edge_of
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.states import OPEN, UNCLAIMED, Event, State
@@ -18,17 +18,20 @@ from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 from sqljobs.schema.wake import wake
 
+_PENDING = is_unset(job_deps.c.satisfied)
+
 
 def open_edges(
     tx: Transaction, upstreams: Collection[int], limit: int, *, after_id: int = 0, unchecked: bool = False
 ) -> Sequence[Any]:
-    """(depends_on_id, job_id, kind, container) of the unsettled edges to `upstreams`, in that order, beyond the
-    dependent `after_id`; with `unchecked` only those that nobody has looked at. `container`: the dependent is one."""
+    """(depends_on_id, job_id, kind, checked, container) of the unsettled edges to `upstreams`, in that order, beyond
+    the dependent `after_id`; with `unchecked` only those that nobody has looked at. `container`: the dependent is
+    one."""
     pending = is_unset(job_deps.c.satisfied)
     if unchecked:
         pending = and_(pending, is_unset(job_deps.c.checked))
     statement = (
-        select(job_deps.c.depends_on_id, job_deps.c.job_id, job_deps.c.kind, jobs.c.container)
+        select(job_deps.c.depends_on_id, job_deps.c.job_id, job_deps.c.kind, job_deps.c.checked, jobs.c.container)
         .join(jobs, jobs.c.id == job_deps.c.job_id)
         .where(job_deps.c.depends_on_id.in_(sorted(upstreams)), pending, job_deps.c.job_id > after_id)
         .order_by(job_deps.c.depends_on_id, job_deps.c.job_id)
@@ -55,19 +58,23 @@ class Settled(NamedTuple):
     held: list[tuple[int, int]]
 
 
-def settle_edges(tx: Transaction, ends: Mapping[int, End], edges: Sequence[Any]) -> Settled:
-    """Flip these edges to what has ended.
+def settle_edges(tx: Transaction, ends: Mapping[int, End], edges: Sequence[Any], *, looked: bool) -> Settled:
+    """Flip these edges to what has ended. `looked`: those that nobody had looked at are looked at now.
 
     The upstreams' rows are locked already, so an edge that is committed is seen, and one that is not will be checked by
-    a supervisor after its commit. Dependents are locked by primary key, in order of their ids."""
+    a supervisor after its commit. So is one of a job that was cancelled at its birth, which a good end undoes.
+    Dependents are locked by primary key, in order of their ids."""
     containers = {edge.job_id for edge in edges if edge.container}
     rows = lock_neighbours(tx, "lock_dependents", {edge.job_id for edge in edges} - containers, containers)
     locked = {row.id: row for row in rows}
     satisfied: list[tuple[int, int]] = []
     broken: list[tuple[int, int]] = []
     held: list[tuple[int, int]] = []
-    for upstream, job_id, kind, _ in edges:
+    for upstream, job_id, kind, checked, _ in edges:
         standing = edge_of(kind, ends[upstream].state, ends[upstream].reason)
+        row = locked.get(job_id)
+        if standing is Edge.SATISFIED and not (checked or looked) and row is not None and was_closed_at_birth(row):
+            continue
         group = satisfied if standing is Edge.SATISFIED else broken
         (group if job_id in locked else held).append((upstream, job_id))
     fresh = _flip(tx, satisfied, satisfied=True)
@@ -146,19 +153,30 @@ def awaits_failure(tx: Transaction, ids: Sequence[int]) -> set[int]:
     return set(tx.execute("awaits_failure", edges).scalars())
 
 
-def unsatisfy(tx: Transaction, upstreams: Collection[int], dependents: Collection[int] = ()) -> None:
+def unsatisfy(
+    tx: Transaction, upstreams: Collection[int], dependents: Collection[int] = (), *, skip_locked: bool = False
+) -> set[int]:
     """Take back what the ends of `upstreams`, which are open again, had satisfied: for dependents that have not begun
-    yet, those edges that follow any end, or a bad one. The same for edges of `dependents`, open again, to open jobs."""
+    yet, those edges that follow any end, or a bad one. The same for edges of `dependents`, open again, to open jobs.
+
+    Returns, with `skip_locked`, the upstreams of dependents that others hold, for which nothing was done."""
     upstream = jobs.alias("upstream")
     is_open = exists().where(upstream.c.id == job_deps.c.depends_on_id, upstream.c.state.in_(_values(OPEN)))
     edges = {
         *_undoable(tx, job_deps.c.depends_on_id, upstreams),
         *_undoable(tx, job_deps.c.job_id, dependents, is_open),
     }
-    rows = lock_rows(tx, "lock_undone", {job_id for _, job_id in edges})
+    rows = lock_rows(tx, "lock_undone", {job_id for _, job_id in edges}, skip_locked=skip_locked)
     waiting = {row.id for row in rows if State(row.state) in UNCLAIMED and not has_begun(row)}
     move(tx, Event.REOPEN, State.BLOCKED, [row.id for row in rows if row.id in waiting and row.state != "blocked"])
     count(tx, _flip(tx, sorted(edge for edge in edges if edge[1] in waiting), satisfied=False), 1)
+    seen = {row.id for row in rows}
+    return {upstream for upstream, job_id in edges if job_id not in seen}
+
+
+def undoable(tx: Transaction, upstreams: Collection[int]) -> set[int]:
+    """The dependents that `unsatisfy` is about."""
+    return {job_id for _, job_id in _undoable(tx, job_deps.c.depends_on_id, upstreams)}
 
 
 def _undoable(
@@ -183,44 +201,40 @@ def _values(states: Iterable[State]) -> list[str]:
 
 def mark_checked(tx: Transaction, upstreams: Sequence[int], *which: ColumnElement[bool]) -> None:
     """Edges to `upstreams` that `which` describes need no look any more."""
-    pending = select(job_deps.c.job_id, job_deps.c.depends_on_id).where(
-        job_deps.c.depends_on_id.in_(upstreams), is_unset(job_deps.c.checked), *which
-    )
-    by_upstream: dict[int, list[int]] = defaultdict(list)
-    for row in tx.execute("unchecked_edges", pending):
-        by_upstream[row.depends_on_id].append(row.job_id)
-    for upstream, dependents in by_upstream.items():
-        for chunk in chunks(dependents):
-            edge = (job_deps.c.job_id.in_(chunk), job_deps.c.depends_on_id == upstream)
-            tx.execute("checked", by_primary_key(update(job_deps)).where(*edge).values(checked=True))
+    pending = (job_deps.c.depends_on_id.in_(upstreams), is_unset(job_deps.c.checked))
+    _mark(tx, "checked", True, *pending, *which)
 
 
 def look_again(tx: Transaction, dependents: Sequence[int]) -> None:
     """Have the unsettled edges of these jobs looked at once more: their upstreams may have ended meanwhile."""
-    statement = by_primary_key(update(job_deps)).where(
-        job_deps.c.job_id.in_(dependents), is_unset(job_deps.c.satisfied)
-    )
-    if tx.execute("look_again", statement.values(checked=False)).rowcount:
+    marked = [_mark(tx, "look_again", False, job_deps.c.job_id.in_(chunk), _PENDING) for chunk in chunks(dependents)]
+    if any(marked):
         wake(tx)
 
 
 def recheck(tx: Transaction, upstream: int) -> None:
     """Have the unsettled edges to this one looked at. Those that are not committed yet are looked at in any case, and
     not waited for."""
-    seen = select(job_deps.c.job_id).where(
-        job_deps.c.depends_on_id == upstream, is_unset(job_deps.c.satisfied), is_set(job_deps.c.checked)
-    )
-    ids = sorted(tx.execute("seen_edges", seen).scalars())
-    for chunk in chunks(ids):
-        edge = (job_deps.c.job_id.in_(chunk), job_deps.c.depends_on_id == upstream)
-        tx.execute("recheck", by_primary_key(update(job_deps)).where(*edge).values(checked=False))
+    _mark(tx, "recheck", False, job_deps.c.depends_on_id == upstream, _PENDING, is_set(job_deps.c.checked))
 
 
-def unchecked_upstreams(tx: Transaction) -> Sequence[int]:
-    """Some of those that have edges which nobody has looked at since their commit."""
+def _mark(tx: Transaction, what: str, checked: bool, *which: ColumnElement[bool]) -> bool:
+    """Each by its whole key: by less, MySQL locks in a caller's transaction what others insert beside it."""
+    by_upstream: dict[int, list[int]] = defaultdict(list)
+    for row in tx.execute(f"{what}_edges", select(job_deps.c.job_id, job_deps.c.depends_on_id).where(*which)):
+        by_upstream[row.depends_on_id].append(row.job_id)
+    for upstream, dependents in by_upstream.items():
+        for chunk in chunks(dependents):
+            edge = (job_deps.c.job_id.in_(chunk), job_deps.c.depends_on_id == upstream)
+            tx.execute(what, by_primary_key(update(job_deps)).where(*edge).values(checked=checked))
+    return bool(by_upstream)
+
+
+def unchecked_upstreams(tx: Transaction, after_id: int = 0) -> Sequence[int]:
+    """Those that have edges which nobody has looked at since their commit: at most 500, beyond `after_id`."""
     statement = (
         select(job_deps.c.depends_on_id)
-        .where(is_unset(job_deps.c.checked))
+        .where(is_unset(job_deps.c.checked), job_deps.c.depends_on_id > after_id)
         .distinct()
         .order_by(job_deps.c.depends_on_id)
         .limit(CHUNK)

@@ -17,7 +17,8 @@ from sqljobs.schema.transactions import Transaction
 _COLUMNS = (
     *(jobs.c.id, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id, jobs.c.parent_id, jobs.c.container),
     *(jobs.c.run_after, jobs.c.attempt, jobs.c.unmet_deps, jobs.c.closed_gates, jobs.c.cancel_requested_at),
-    *(jobs.c.awaits_child, jobs.c.type, jobs.c.key, jobs.c.first_max_attempts, jobs.c.started_at, *COUNTERS),
+    *(jobs.c.awaits_child, jobs.c.type, jobs.c.key, jobs.c.first_max_attempts, *COUNTERS),
+    *(jobs.c.created_at, jobs.c.started_at, jobs.c.ended_at),
 )
 
 
@@ -74,6 +75,11 @@ def has_begun(row: Any) -> bool:
 def is_blocked(row: Any) -> bool:
     """Whether it waits for others. A container that is being cancelled waits for its members alone."""
     return row.state == State.BLOCKED.value and row.cancel_requested_at is None
+
+
+def was_closed_at_birth(row: Any) -> bool:
+    """Whether it was enqueued after a bad end of what it waits for, which nobody may have seen undone."""
+    return row.reason == "dependency" and bool(row.ended_at == row.created_at)
 
 
 def children_of(row: Any) -> Children:

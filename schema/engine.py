@@ -101,7 +101,8 @@ def create_own_engine(url: str | URL, *, answer_seconds: float, **options: Any) 
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         return create_engine(parsed, **options)
-    arguments: dict[str, Any] = {"connect_timeout": max(2, round(answer_seconds))}  # libpq's least is 2
+    connect_seconds = max(2, min(CONNECT_SECONDS, round(answer_seconds)))  # libpq's least is 2
+    arguments: dict[str, Any] = {"connect_timeout": connect_seconds}
     if parsed.get_driver_name() == "pymysql":
         arguments |= {"read_timeout": answer_seconds, "write_timeout": answer_seconds}
     options |= {"isolation_level": "READ COMMITTED", "execution_options": {READ_COMMITTED: True}}

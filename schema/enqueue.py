@@ -26,6 +26,7 @@ from sqljobs.schema.enqueue_rows import KeyLost, Rows, duplicate, insert_edges, 
 from sqljobs.schema.errors import UnknownJob
 from sqljobs.schema.order import Moment, in_order
 from sqljobs.schema.parents import count_new, lock_parents, refuse_circles
+from sqljobs.schema.renderings import shown
 from sqljobs.schema.specs import CheckArgs, DefaultsOf, JobSpec, Request, check_request
 from sqljobs.schema.states import State
 from sqljobs.schema.tables import jobs
@@ -44,11 +45,13 @@ class Enqueued:
 @dataclass(frozen=True)
 class Within:
     """Where a call comes from. `running`: the job whose handler makes it, which may get members while it runs.
-    `members`: specs that become its members; `legacy`: what all of the call inherit."""
+    `members`: specs that become its members; `legacy`: what all of the call inherit. `at_end`: it is part of the job's
+    end, which waits for no container that a caller holds."""
 
     running: int | None = None
     members: frozenset[JobSpec] = frozenset()
     legacy: Mapping[str, Any] | None = None
+    at_end: bool = False
 
 
 def enqueue_many(
@@ -60,19 +63,22 @@ def enqueue_many(
     batch: str | None = None,
     awaits_child: bool = False,
     within: Within = Within(),
+    refs: Sequence[str | None] = (),
 ) -> list[Enqueued]:
     """Insert all of `specs` and their edges, in a number of statements that grows only with the bulk, and the depth.
 
     `after` and `parent` may name ids and other specs of the call. `batch`: a token of 32 characters for this call, for
-    who must settle a lost COMMIT. `awaits_child`: a container without members does not end at once. Everything is
-    checked before the first row is written: raises `InvalidJob`, `CycleError`, `UnknownJob`, `Refused` for a parent
-    that takes no members, or `DuplicateKey`, with the transaction as it was."""
+    who must settle a lost COMMIT. `awaits_child`: a container without members does not end at once. `refs`: what the
+    caller calls the specs, for errors. Everything is checked before the first row is written: raises `InvalidJob`,
+    `CycleError`, `UnknownJob`, `Refused` for a parent that takes no members, or `DuplicateKey`, with the transaction as
+    it was."""
     requests = [_placed(check_request(spec, defaults_of, check_args), within) for spec in specs]
     if not requests:
         return []
+    names = _names(requests, refs)
     latest = False
     while True:
-        call, order, first, existing = _plan(tx, requests, within, latest, awaits_child)
+        call, order, first, existing = _plan(tx, requests, names, within, latest, awaits_child)
         rows = Rows(call, starts_of(tx.now, call, order), batch or uuid.uuid4().hex, existing)
         try:
             insert_jobs(tx, rows, levels_of(call, order))
@@ -93,8 +99,19 @@ def _placed(request: Request, within: Within) -> Request:
     return request.heir(within.legacy) if within.legacy else request
 
 
+def _names(requests: Sequence[Request], refs: Sequence[str | None]) -> list[str]:
+    given = refs or [None] * len(requests)
+    numbered = enumerate(zip(requests, given, strict=True), start=1)
+    return [f"{one.type} (number {number})" if ref is None else shown(ref) for number, (one, ref) in numbered]
+
+
 def _plan(
-    tx: Transaction, requests: Sequence[Request], within: Within, latest: bool, awaits_child: bool
+    tx: Transaction,
+    requests: Sequence[Request],
+    names: Sequence[str],
+    within: Within,
+    latest: bool,
+    awaits_child: bool,
 ) -> tuple[Call, list[Moment], list[int], dict[int, int]]:
     """What the call will write, with all that it names locked or read; nothing is written yet."""
     first = first_of_key(requests)
@@ -104,9 +121,9 @@ def _plan(
     # A job that is there already stays as it is: it gets no parent, and waits for nothing that is named here.
     above = [None if at in existing else position for at, position in enumerate(above)]
     waiting = [[] if at in existing else positions for at, positions in enumerate(named)]
-    order = in_order(waiting, [f"{request.type} (number {n})" for n, request in enumerate(requests)], above)
+    order = in_order(waiting, names, above)
     refuse_leaves(requests, above, existing)
-    parents = lock_parents(tx, requests, above, existing, within.running)
+    parents = lock_parents(tx, requests, above, existing, within.running, at_end=within.at_end)
     known = _read_upstreams(tx, {item for request in requests for item in request.waits_for if isinstance(item, int)})
     known |= _read_upstreams(tx, set(existing.values()) - known.keys(), latest=latest)
     upstreams = upstreams_of(requests, named, first, existing)

@@ -24,11 +24,13 @@ class Known(NamedTuple):
 
 
 class Parent(NamedTuple):
-    """An existing job that gets members; `legacy`: the options that they inherit."""
+    """An existing job that gets members; `legacy`: the options that they inherit. `is_held`: its row is ours, so that
+    it stays as it is, and counts them at once."""
 
     job_id: int
     state: str
     legacy: Mapping[str, Any]
+    is_held: bool
 
 
 NO_CHILDREN = Children()

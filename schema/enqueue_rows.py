@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
+from sqljobs.schema.amounts import uses_key
 from sqljobs.schema.chunks import chunks
 from sqljobs.schema.conditions import in_pairs
 from sqljobs.schema.enqueue_plan import Call, Start
@@ -133,6 +134,10 @@ def _row(position: int, rows: Rows, now: datetime) -> dict[str, Any]:
         "max_attempts": request.max_attempts,
         "first_max_attempts": request.max_attempts,
         "timeout": request.timeout,
+        "memory": request.memory,
+        "on_failed": request.on_failed,
+        "uses": request.uses,
+        "uses_key": uses_key(request.uses),
         "given": list(request.given) or None,
         "cancel_now": False,
         "unmet_deps": start.unmet,

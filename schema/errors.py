@@ -35,6 +35,10 @@ class Refused(Error):
     """The request is well formed, but the job's state does not allow it."""
 
 
+class Conflict(Error):
+    """Another transaction was at the same jobs, and the database gave up this one."""
+
+
 class NotInitialised(Error):
     """The tables are missing: run `sqljobs init`."""
 

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select, update
 
 from sqljobs.schema.conditions import in_pairs
+from sqljobs.schema.headlines import headline
 from sqljobs.schema.moves import Fence
-from sqljobs.schema.renderings import last_line
 from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import Transaction
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """How the process of one attempt ended. `cpu_seconds` and `max_rss_bytes` as the kernel counted them."""
+    """How the process of one attempt ended. `cpu_seconds` and `max_rss_bytes` as the kernel counted them.
+
+    `stack_dump`: what its threads were at when it was stopped, if it was. `log_tail`: the end of what it printed, safe
+    to store; None: nothing."""
 
     fence: Fence
     pid: int
@@ -25,6 +28,8 @@ class Evidence:
     signal: str | None
     cpu_seconds: float
     max_rss_bytes: int
+    log_tail: str | None = None
+    stack_dump: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ def record_evidence(tx: Transaction, found: Sequence[Evidence]) -> None:
             signal=bindparam("b_signal"),
             cpu_seconds=bindparam("b_cpu_seconds"),
             max_rss_bytes=bindparam("b_max_rss_bytes"),
+            log_tail=bindparam("b_log_tail"),
+            stack_dump=bindparam("b_stack_dump"),
         )
     )
     rows = [
@@ -65,6 +72,8 @@ def record_evidence(tx: Transaction, found: Sequence[Evidence]) -> None:
             "b_signal": one.signal,
             "b_cpu_seconds": one.cpu_seconds,
             "b_max_rss_bytes": one.max_rss_bytes,
+            "b_log_tail": one.log_tail,
+            "b_stack_dump": one.stack_dump,
         }
         for one in found
     ]
@@ -86,6 +95,6 @@ def verdicts(tx: Transaction, fences: Sequence[Fence]) -> dict[Fence, Verdict]:
         .where(in_pairs(job_attempts.c.job_id, job_attempts.c.attempt, [fence[:2] for fence in fences]))
     )
     return {
-        Fence(row.job_id, row.attempt, row.owner): Verdict(row.cause, row.state, last_line(row.error))
+        Fence(row.job_id, row.attempt, row.owner): Verdict(row.cause, row.state, headline(row.error))
         for row in tx.execute("verdicts", statement)
     }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, select
 
 from sqljobs.schema.chunks import chunks
-from sqljobs.schema.states import OPEN
-from sqljobs.schema.tables import COUNTERS, jobs
+from sqljobs.schema.states import OPEN, State
+from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Transaction
 
 
@@ -18,13 +18,22 @@ def open_descendants(tx: Transaction, ids: Collection[int]) -> list[int]:
     return [row.id for row in _descendants(tx, ids, jobs.c.state.in_(sorted(state.value for state in OPEN)))]
 
 
+def begun_containers(tx: Transaction, ids: Collection[int]) -> frozenset[int]:
+    """The containers in these, at any depth, that have begun and so let their members start."""
+    return frozenset(row.id for row in _descendants(tx, ids, jobs.c.state == State.WAITING.value))
+
+
 def descendants(tx: Transaction, ids: Collection[int]) -> list[Any]:
-    """All jobs in these containers, at any depth: (id, parent_id, state, reason, container, counters)."""
+    """All jobs in these containers, at any depth, by level and id: (id, parent_id, state, reason, container, type, key,
+    cancel_requested_at)."""
     return _descendants(tx, ids)
 
 
 def _descendants(tx: Transaction, ids: Collection[int], *where: ColumnElement[bool]) -> list[Any]:
-    columns = (jobs.c.id, jobs.c.parent_id, jobs.c.state, jobs.c.reason, jobs.c.container, *COUNTERS)
+    columns = (
+        *(jobs.c.id, jobs.c.parent_id, jobs.c.state, jobs.c.reason, jobs.c.container, jobs.c.type, jobs.c.key),
+        jobs.c.cancel_requested_at,
+    )
     found: dict[int, Any] = {}
     level = sorted(ids)
     while level:
@@ -40,11 +49,11 @@ def _descendants(tx: Transaction, ids: Collection[int], *where: ColumnElement[bo
 
 
 def ancestors(tx: Transaction, ids: Collection[int]) -> list[Any]:
-    """What is around these jobs, innermost first: (id, parent_id, state, reason, reason_job_id, container,
-    cancel_requested_at)."""
+    """What is around these jobs, innermost first: (id, parent_id, type, group_key, state, reason, reason_job_id,
+    container, cancel_requested_at)."""
     columns = (
         *(jobs.c.id, jobs.c.parent_id, jobs.c.state, jobs.c.reason, jobs.c.reason_job_id, jobs.c.container),
-        jobs.c.cancel_requested_at,
+        *(jobs.c.cancel_requested_at, jobs.c.type, jobs.c.group_key),
     )
     found: dict[int, Any] = {}
     level = sorted(ids)
@@ -83,4 +92,13 @@ def parents_of(tx: Transaction, ids: Collection[int]) -> dict[int, int | None]:
     for chunk in chunks(wanted):
         statement = select(jobs.c.id, jobs.c.parent_id).where(jobs.c.id.in_(chunk))
         found |= {row.id: row.parent_id for row in tx.execute("parents", statement)}
+    return found
+
+
+def with_members(tx: Transaction, ids: Sequence[int]) -> set[int]:
+    """Those of `ids` that have members, whether they are containers or not."""
+    found: set[int] = set()
+    for chunk in chunks(ids):
+        statement = select(jobs.c.parent_id).where(jobs.c.parent_id.in_(chunk)).distinct()
+        found |= set(tx.execute("parents_among", statement).scalars())
     return found

@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import ColumnElement, exists, or_, select, update
 
+from sqljobs.schema.charges import has_charges, settle_charges
 from sqljobs.schema.ends import End, children_of, lock_rows
 from sqljobs.schema.enqueue import Within, enqueue_many
+from sqljobs.schema.headlines import headline
+from sqljobs.schema.job_info import Progress
 from sqljobs.schema.members import is_over, recount, roll_up
-from sqljobs.schema.moves import Fence, move_fenced
+from sqljobs.schema.moves import Fence, attempt_of, move_fenced
 from sqljobs.schema.outcomes import INTERRUPTIONS_IN_A_ROW, Backoff, Cause, Decision, Outcome, Standing, decide
-from sqljobs.schema.renderings import last_line
+from sqljobs.schema.progress import progress_values
 from sqljobs.schema.settling import settle
 from sqljobs.schema.specs import CheckArgs, Defaults, DefaultsOf, JobSpec
 from sqljobs.schema.states import FINAL, Event, State
-from sqljobs.schema.tables import job_attempts, jobs
+from sqljobs.schema.tables import COUNTERS, job_attempts, jobs
 from sqljobs.schema.transactions import NotCommitted, Transaction
 
 _random = random.Random()
@@ -44,7 +47,7 @@ def start(tx: Transaction, fence: Fence, *, pid: int, start_ticks: int | None = 
         return False
     tx.execute(
         "attempt",
-        update(job_attempts).where(*_attempt(fence)).values(started_at=tx.now, pid=pid, start_ticks=start_ticks),
+        update(job_attempts).where(attempt_of(fence)).values(started_at=tx.now, pid=pid, start_ticks=start_ticks),
     )
     return True
 
@@ -57,12 +60,14 @@ def finalize(
     *,
     if_lapsed: bool = False,
     spawned: Spawned = Spawned(),
+    progress: Progress | None = None,
 ) -> Decision | None:
     """Write the end of the attempt that `fence` stands for, and what follows from it, in this transaction.
 
-    A job that has members is a container from its success on. None means that the fence is gone: somebody else has
-    written the end, and nothing was changed. With `if_lapsed` a lease that has not run out is left alone, too. Raises
-    what `enqueue_many` raises for what was spawned."""
+    A job that has members is a container from its success on. `progress`: what the handler said last, where that is not
+    written yet. None means that the fence is gone: somebody else has written the end, and nothing was changed. With
+    `if_lapsed` a lease that has not run out is left alone, too. Raises what `enqueue_many` raises for what was spawned.
+    """
     row = _lock_own(tx, fence)
     if row is None or (if_lapsed and row.lease_expires > tx.now):
         return None
@@ -76,15 +81,19 @@ def finalize(
     decision = decide(outcome, standing, backoff, _random)
     if decision.state is State.DONE and (row.has_members or spawned.children):
         decision = replace(decision, state=State.WAITING)
-    if not move_fenced(tx, decision.event, decision.state, fence, _values(tx, outcome, decision)):
+    values = _values(tx, outcome, decision) | progress_values(progress)
+    if not move_fenced(tx, decision.event, decision.state, fence, values):
         return None
     tx.execute(
         "attempt",
         update(job_attempts)
-        .where(*_attempt(fence), job_attempts.c.cause.is_(None))
+        .where(attempt_of(fence), job_attempts.c.cause.is_(None))
         .values(cause=decision.cause.value, ended_at=tx.now, error=outcome.error),
     )
     _follow(tx, row, fence.job_id, decision, spawned)
+    if row.charges:  # last: no lock on a job may come after those on counters
+        spent = tx.execute("spent", select(job_attempts.c.spent).where(attempt_of(fence))).scalar_one()
+        settle_charges(tx, fence, spent, died=outcome.died, reached=row.started_at is not None)
     return decision
 
 
@@ -95,7 +104,7 @@ def _follow(tx: Transaction, row: Any, job_id: int, decision: Decision, spawned:
         open_members = recount(tx, job_id).open > 0
     if decision.cause is Cause.DONE and (spawned.children or spawned.followers):
         legacy = {"group": row.group_key, "weight": row.weight, "priority": row.priority}
-        within = Within(job_id, frozenset(spawned.children), legacy)
+        within = Within(job_id, frozenset(spawned.children), legacy, at_end=True)
         specs = [*spawned.children, *spawned.followers]
         enqueue_many(tx, specs, spawned.defaults_of, spawned.check_args, within=within)
     if decision.state is State.WAITING:
@@ -110,7 +119,7 @@ def _follow(tx: Transaction, row: Any, job_id: int, decision: Decision, spawned:
 def settle_finalize(tx: Transaction, fence: Fence) -> bool | type[NotCommitted]:
     """After a COMMIT of unknown outcome: True when this attempt has its end, by whosever hand."""
     _wait_for_lost_session(tx, fence)
-    row = tx.execute("read", select(job_attempts.c.cause).where(*_attempt(fence))).one_or_none()
+    row = tx.execute("read", select(job_attempts.c.cause).where(attempt_of(fence))).one_or_none()
     return True if row is not None and row.cause is not None else NotCommitted
 
 
@@ -126,26 +135,25 @@ def _wait_for_lost_session(tx: Transaction, fence: Fence) -> None:
     tx.execute("wait", tx.dialect.lock(select(jobs.c.id).where(jobs.c.id == fence.job_id))).all()
 
 
-def _attempt(fence: Fence) -> tuple[Any, ...]:
-    return (
-        job_attempts.c.job_id == fence.job_id,
-        job_attempts.c.attempt == fence.attempt,
-        job_attempts.c.owner == fence.owner,
-    )
-
-
 def _lock_own(tx: Transaction, fence: Fence) -> Any:
     columns = (
         *(jobs.c.attempt, jobs.c.max_attempts, jobs.c.first_max_attempts, jobs.c.cancel_requested_at),
         *(jobs.c.in_flight, jobs.c.lease_owner, jobs.c.lease_expires, jobs.c.parent_id),
         *(jobs.c.group_key, jobs.c.weight, jobs.c.priority),
-        exists().where(_members.c.parent_id == jobs.c.id).label("has_members"),
+        or_(exists().where(_members.c.parent_id == jobs.c.id), _counted()).label("has_members"),
+        *(jobs.c.started_at, has_charges(jobs.c.id, jobs.c.attempt).label("charges")),
     )
     statement = tx.dialect.lock(select(*columns).where(jobs.c.id == fence.job_id))
     row = tx.execute("lock", statement).one_or_none()
     if row is None or not row.in_flight or (row.attempt, row.lease_owner) != (fence.attempt, fence.owner):
         return None
     return row
+
+
+def _counted() -> ColumnElement[bool]:
+    """A supervisor has counted members. Where the lock had to be waited for, what the row says is newer than what is
+    seen of others."""
+    return or_(*(column > 0 for column in COUNTERS))
 
 
 def _interruptions(tx: Transaction, fence: Fence) -> int:
@@ -174,7 +182,7 @@ def _values(tx: Transaction, outcome: Outcome, decision: Decision) -> dict[str, 
         case State.SCHEDULED:
             values["run_after"] = tx.now + timedelta(seconds=decision.delay or 0.0)
         case State.FAILED:
-            values |= {"reason": decision.cause.value, "reason_text": last_line(outcome.reason or outcome.error)}
+            values |= {"reason": decision.cause.value, "reason_text": headline(outcome.reason or outcome.error)}
         case State.CANCELLED:
             values |= {"reason": "cancelled", "reason_text": outcome.reason or "cancelled by an operator"}
     return values

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Select, select
 
 from sqljobs.schema.conditions import is_unset
+from sqljobs.schema.dialects.contract import PrefixReading
+from sqljobs.schema.lane_statements import lanes_of
 from sqljobs.schema.ready import Wanted, in_state
 from sqljobs.schema.states import State
 from sqljobs.schema.tables import job_deps, job_intents, jobs
@@ -28,11 +31,7 @@ class Glance:
 
 def glance(tx: Transaction, wanted: Wanted) -> Glance:
     """Look by index alone, at one row of each kind."""
-    unchecked = select(job_deps.c.depends_on_id).where(is_unset(job_deps.c.checked)).limit(1)
-    first_due = select(jobs.c.run_after).where(in_state(State.SCHEDULED)).order_by(jobs.c.run_after).limit(1)
-    left = select(job_intents.c.id).order_by(job_intents.c.id).limit(1)
-    looks = {"unchecked": unchecked, "left": left, "ready": _first_ready(wanted), "first_due": first_due}
-    row = tx.execute("glance", select(*(look.scalar_subquery().label(name) for name, look in looks.items()))).one()
+    row = tx.execute("glance", _looks(tx.dialect.prefix_reading(tx.conn), wanted)).one()
     return Glance(
         unchecked=row.unchecked is not None,
         left=row.left is not None,
@@ -41,11 +40,12 @@ def glance(tx: Transaction, wanted: Wanted) -> Glance:
     )
 
 
-def _first_ready(wanted: Wanted) -> Select[Any]:
-    # In the order of the ready index, and with a type that no other index knows: PostgreSQL, believing that one of the
-    # first rows will do, would else read the whole table, or all jobs of a type that has ended a million of them.
-    unknown = jobs.c.type.concat("")
-    first = select(jobs.c.id).where(in_state(State.READY), wanted.condition(unknown))
-    for name in ("mysql", "mariadb"):
-        first = first.with_hint(jobs, "FORCE INDEX (jobs_ready)", name)
-    return first.order_by(jobs.c.state, jobs.c.group_key, jobs.c.priority, jobs.c.created_at, jobs.c.id).limit(1)
+@lru_cache(maxsize=64)
+def _looks(how: PrefixReading, wanted: Wanted) -> Select[Any]:
+    unchecked = select(job_deps.c.depends_on_id).where(is_unset(job_deps.c.checked)).limit(1)
+    first_due = select(jobs.c.run_after).where(in_state(State.SCHEDULED)).order_by(jobs.c.run_after).limit(1)
+    left = select(job_intents.c.id).order_by(job_intents.c.id).limit(1)
+    # Lane by lane, and not row by row: before the first wanted job there may be any number that others want.
+    ready = select(lanes_of(how, wanted).limit(1).subquery("lane").c.priority)
+    looks = {"unchecked": unchecked, "left": left, "ready": ready, "first_due": first_due}
+    return select(*(look.scalar_subquery().label(name) for name, look in looks.items()))

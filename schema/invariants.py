@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqljobs.schema.columns import Id, UtcTime
 from sqljobs.schema.conditions import is_set, is_unset
 from sqljobs.schema.control_tables import job_supervisors
+from sqljobs.schema.limit_tables import job_charges
 from sqljobs.schema.ready import definition
 from sqljobs.schema.states import FINAL, State
 from sqljobs.schema.tables import job_attempts, job_deps, jobs
@@ -163,6 +164,14 @@ def _overdue() -> Select[Any]:
     return among_jobs(and_(jobs.c.state == State.SCHEDULED.value, jobs.c.run_after < STALE))
 
 
+def _charged_after_its_end() -> Select[Any]:
+    holder = exists().where(
+        jobs.c.id == job_charges.c.job_id, jobs.c.attempt == job_charges.c.attempt, is_set(jobs.c.in_flight)
+    )
+    kept = job_charges.c.kind == "rate"  # which counts starts, and goes with its window
+    return select(job_charges.c.job_id).where(in_slice(job_charges.c.job_id), not_(kept), not_(holder)).distinct()
+
+
 def _of_no_job() -> Select[Any]:
     known = exists().where(jobs.c.id == job_attempts.c.job_id)
     return select(job_attempts.c.job_id).where(in_slice(job_attempts.c.job_id), not_(known)).distinct()
@@ -183,6 +192,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant("key_slot", "the key is taken though the job has ended, or free though it has not", _key_slot()),
     Invariant("unknown_owner", "leased to a supervisor that there is no row of", _unknown_owner()),
     Invariant("ready", "may start by its state, but not by its dependencies", _not_startable()),
+    Invariant("charge", "holds part of a limit for an attempt that is over", _charged_after_its_end()),
     Invariant("no_time", "scheduled, but for no time", _no_time()),
     Invariant("lapsed", "the lease ran out long ago, and no supervisor has taken the job back", _lapsed(), late=True),
     Invariant("overdue", "due for long, and no supervisor has made it ready", _overdue(), late=True),

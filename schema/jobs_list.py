@@ -12,9 +12,10 @@ from sqlalchemy import func, select
 from sqljobs.schema.chunks import chunks
 from sqljobs.schema.conditions import is_unset
 from sqljobs.schema.errors import UnknownJob
-from sqljobs.schema.job_info import Progress, StateReason, as_plain
+from sqljobs.schema.held_jobs import held_reasons
+from sqljobs.schema.job_info import ChildCounts, Progress, StateReason, as_plain
 from sqljobs.schema.jobs_read import reason_of
-from sqljobs.schema.tables import job_deps, jobs
+from sqljobs.schema.tables import COUNTERS, job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 
 
@@ -32,7 +33,9 @@ class ListedJob:
     weight: int
     priority: int
     key: str | None
+    container: bool
     parent: int | None
+    child_counts: ChildCounts
     progress: Progress | None
     run_after: datetime | None
     created_at: datetime
@@ -62,12 +65,14 @@ def _read_chunk(tx: Transaction, ids: Sequence[int]) -> dict[int, ListedJob]:
     columns = (
         *(jobs.c.id, jobs.c.type, jobs.c.state, jobs.c.reason, jobs.c.reason_text, jobs.c.reason_job_id),
         *(jobs.c.attempt, jobs.c.max_attempts, jobs.c.group_key, jobs.c.weight, jobs.c.priority, jobs.c.key),
-        *(jobs.c.parent_id, jobs.c.progress_done, jobs.c.progress_total, jobs.c.progress_note, jobs.c.run_after),
-        *(jobs.c.created_at, jobs.c.updated_at, jobs.c.started_at, jobs.c.ended_at),
+        *(jobs.c.container, jobs.c.parent_id, *COUNTERS, jobs.c.run_after),
+        *(jobs.c.progress_done, jobs.c.progress_total, jobs.c.progress_note),
+        *(jobs.c.created_at, jobs.c.updated_at, jobs.c.started_at, jobs.c.ended_at, jobs.c.uses),
     )
     rows = tx.execute("list", select(*columns).where(jobs.c.id.in_(ids))).all()
     waits_for = _first_unmet(tx, [row.id for row in rows if row.state == "blocked"])
-    return {row.id: _listed(row, waits_for.get(row.id, [])) for row in rows}
+    held = held_reasons(tx, rows)
+    return {row.id: _listed(row, held.get(row.id) or reason_of(row, waits_for.get(row.id, []))) for row in rows}
 
 
 def _first_unmet(tx: Transaction, ids: Sequence[int]) -> dict[int, list[Any]]:
@@ -83,20 +88,22 @@ def _first_unmet(tx: Transaction, ids: Sequence[int]) -> dict[int, list[Any]]:
     return {row.job_id: [row] for row in tx.execute("unmet", select(unmet).where(unmet.c.place == 1))}
 
 
-def _listed(row: Any, edges: Sequence[Any]) -> ListedJob:
+def _listed(row: Any, reason: StateReason | None) -> ListedJob:
     done = row.progress_done
     return ListedJob(
         id=row.id,
         type=row.type,
         state=row.state,
-        reason=reason_of(row, edges),
+        reason=reason,
         attempt=row.attempt,
         max_attempts=row.max_attempts,
         group=row.group_key,
         weight=row.weight,
         priority=row.priority,
         key=row.key,
+        container=bool(row.container),
         parent=row.parent_id,
+        child_counts=ChildCounts(row.done_children, row.failed_children, row.cancelled_children, row.open_children),
         progress=None if done is None else Progress(done, row.progress_total, row.progress_note),
         run_after=row.run_after,
         created_at=row.created_at,

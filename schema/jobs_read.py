@@ -9,8 +9,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, exists, func, select
 
+from sqljobs.schema.amounts import numbers_of, total_of
 from sqljobs.schema.chunks import chunks
 from sqljobs.schema.errors import UnknownJob
+from sqljobs.schema.held_jobs import held_reasons
 from sqljobs.schema.job_info import AttemptInfo, ChildCounts, Dependency, JobInfo, Progress, StateReason
 from sqljobs.schema.states import State
 from sqljobs.schema.tables import job_attempts, job_deps, jobs
@@ -102,8 +104,12 @@ def _read_chunk(tx: Transaction, ids: list[int]) -> dict[int, JobInfo]:
         "job_id",
     )
     children = _children(tx, ids)
+    held = held_reasons(tx, rows)
     return {
-        row.id: _info(row, attempts.get(row.id, []), edges.get(row.id, []), children.get(row.id, ())) for row in rows
+        row.id: _info(
+            *(row, attempts.get(row.id, []), edges.get(row.id, []), children.get(row.id, ()), held.get(row.id))
+        )
+        for row in rows
     }
 
 
@@ -121,16 +127,24 @@ def _children(tx: Transaction, ids: list[int]) -> dict[int, tuple[int, ...]]:
     return {parent: tuple(row.id for row in members) for parent, members in _grouped(rows, "parent_id").items()}
 
 
-def _info(row: Any, attempts: Sequence[Any], edges: Sequence[Any], children: tuple[int, ...]) -> JobInfo:
+def _error(row: Any, tries: Sequence[AttemptInfo]) -> str | None:
+    """The last one; none of a job that has been done since."""
+    errors = (attempt.error for attempt in reversed(tries) if attempt.error)
+    return None if row.state == State.DONE else next(errors, None)
+
+
+def _info(
+    row: Any, attempts: Sequence[Any], edges: Sequence[Any], children: tuple[int, ...], held: StateReason | None
+) -> JobInfo:
     tries = tuple(_attempt(attempt) for attempt in attempts)
     return JobInfo(
         id=row.id,
         type=row.type,
         state=row.state,
-        reason=reason_of(row, edges),
+        reason=held or reason_of(row, edges),
         args=row.args,
         result=row.result,
-        error=next((attempt.error for attempt in reversed(tries) if attempt.error), None),
+        error=_error(row, tries),
         attempt=row.attempt,
         max_attempts=row.max_attempts,
         group=row.group_key,
@@ -145,9 +159,9 @@ def _info(row: Any, attempts: Sequence[Any], edges: Sequence[Any], children: tup
         run_after=row.run_after,
         timeout=row.timeout,
         memory=row.memory,
-        uses=row.uses,
-        spent=row.spent,
-        devices=None,
+        uses=numbers_of(row.uses),
+        spent=numbers_of(total_of(attempt.spent for attempt in attempts)),
+        devices=attempts[-1].devices if attempts else None,
         progress=None
         if row.progress_done is None
         else Progress(row.progress_done, row.progress_total, row.progress_note),
@@ -163,7 +177,8 @@ def _info(row: Any, attempts: Sequence[Any], edges: Sequence[Any], children: tup
 
 
 def _attempt(row: Any) -> AttemptInfo:
-    return AttemptInfo(**{name: getattr(row, name) for name in AttemptInfo.__dataclass_fields__})
+    columns = {name: getattr(row, name) for name in AttemptInfo.__dataclass_fields__}
+    return AttemptInfo(**{**columns, "used": numbers_of(row.used), "spent": numbers_of(row.spent)})
 
 
 def reason_of(row: Any, edges: Sequence[Any]) -> StateReason | None:

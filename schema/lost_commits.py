@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
@@ -22,17 +23,29 @@ class SettledEnqueue:
     """One call of `enqueue_many` in a transaction of our own; `work` and `settle` are for `Database.transaction`."""
 
     def __init__(
-        self, specs: Sequence[JobSpec], defaults_of: DefaultsOf, check_args: CheckArgs, *, awaits_child: bool = False
+        self,
+        specs: Sequence[JobSpec],
+        defaults_of: DefaultsOf,
+        check_args: CheckArgs,
+        *,
+        awaits_child: bool = False,
+        refs: Sequence[str | None] = (),
     ) -> None:
-        self._arguments = (specs, defaults_of, check_args)
-        self._awaits_child = awaits_child
+        self._write = partial(
+            enqueue_many,
+            specs=specs,
+            defaults_of=defaults_of,
+            check_args=check_args,
+            awaits_child=awaits_child,
+            refs=refs,
+        )
         self._batch = uuid.uuid4().hex
         self._enqueued: list[Enqueued] = []
 
     def work(self, tx: Transaction) -> list[Enqueued]:
         """Errors as in `enqueue_many`."""
         tx.dialect.serialise(tx.conn, self._batch)
-        self._enqueued = enqueue_many(tx, *self._arguments, batch=self._batch, awaits_child=self._awaits_child)
+        self._enqueued = self._write(tx, batch=self._batch)
         return self._enqueued
 
     def settle(self, tx: Transaction) -> list[Enqueued] | type[NotCommitted]:

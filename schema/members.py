@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, func, select, update
 
-from sqljobs.schema.chunks import chunks
 from sqljobs.schema.ends import End, children_of, is_blocked, lock_rows
+from sqljobs.schema.families import with_members
 from sqljobs.schema.graph import NOT_NEEDED, Children
-from sqljobs.schema.intents import is_left
+from sqljobs.schema.intents import forget_joined, is_left, joined
 from sqljobs.schema.moves import by_primary_key, move
 from sqljobs.schema.payloads import counts_json
 from sqljobs.schema.states import FINAL, IN_FLIGHT, OPEN, UNCLAIMED, Event, State
@@ -67,7 +67,11 @@ def write_counters(tx: Transaction, counted: Mapping[int, Children]) -> None:
 
 
 def roll_up(tx: Transaction, rows: Sequence[Any], counted: Mapping[int, Children]) -> list[End]:
-    """End these containers, whose rows we hold, as their members have ended."""
+    """End these containers, whose rows we hold, as their members have ended.
+
+    One that has got members without its row is left to the intent that tells of them."""
+    uncounted = joined(tx, [row.id for row in rows])
+    rows = [row for row in rows if row.id not in uncounted]
     if not rows:
         return []
     first_bad = _first_bad(tx, [row.id for row in rows if counted[row.id].failed or counted[row.id].cancelled])
@@ -114,7 +118,9 @@ def _first_bad(tx: Transaction, ids: Collection[int]) -> dict[int, dict[str, int
 def recount(tx: Transaction, job_id: int) -> Children:
     """Count the members of a job that has not kept its counters, its row being ours; returns and writes them.
 
-    One that has ended and is to be counted still is open to that count."""
+    One that has ended and is to be counted still is open to that count. What was left for supervisors for members that
+    are seen now is done."""
+    forget_joined(tx, job_id)
     # A subquery, since MySQL groups by columns only.
     uncounted = is_left("child").label("uncounted")
     mine = select(jobs.c.state, jobs.c.reason, uncounted).where(jobs.c.parent_id == job_id).subquery("mine")
@@ -159,7 +165,7 @@ def cancel_rows(
     containers = [row for row in rows if row.container]
     # Those that a handler has enqueued below its own job in an earlier attempt were not counted so far: now, while
     # all are open.
-    parents = _with_members(tx, [row.id for row in unclaimed if row.attempt])
+    parents = with_members(tx, [row.id for row in unclaimed if row.attempt])
     counted = {row.id: recount(tx, row.id) if row.id in parents else children_of(row) for row in unclaimed}
     why = {"reason": "cancelled", "reason_text": text}
     move(tx, Event.CANCEL, State.CANCELLED, [row.id for row in unclaimed], {**why, "cancel_requested_at": tx.now})
@@ -172,11 +178,3 @@ def cancel_rows(
         End(row.id, State.CANCELLED, "cancelled", row.id, row.parent_id, counted[row.id].open > 0) for row in unclaimed
     ]
     return ends, [row.id for row in containers]
-
-
-def _with_members(tx: Transaction, ids: Sequence[int]) -> set[int]:
-    found: set[int] = set()
-    for chunk in chunks(ids):
-        statement = select(jobs.c.parent_id).where(jobs.c.parent_id.in_(chunk)).distinct()
-        found |= set(tx.execute("parents_among", statement).scalars())
-    return found

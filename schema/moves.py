@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, Update, and_, case, null, update
 
 from sqljobs.schema.chunks import chunks
 from sqljobs.schema.states import FINAL, IN_FLIGHT, Event, State, transition
-from sqljobs.schema.tables import jobs
+from sqljobs.schema.tables import job_attempts, jobs
 from sqljobs.schema.transactions import Transaction
 from sqljobs.schema.wake import wake
 
@@ -34,6 +34,15 @@ class Fence(NamedTuple):
             jobs.c.attempt == self.attempt,
             jobs.c.lease_owner == self.owner,
         )
+
+
+def attempt_of(fence: Fence) -> ColumnElement[bool]:
+    """The SQL condition for the row of this attempt, ended or not."""
+    return and_(
+        job_attempts.c.job_id == fence.job_id,
+        job_attempts.c.attempt == fence.attempt,
+        job_attempts.c.owner == fence.owner,
+    )
 
 
 def by_primary_key(statement: Statement, table: Any = jobs) -> Statement:

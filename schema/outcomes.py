@@ -43,7 +43,7 @@ class Outcome:
     """What the child, or the supervisor in its stead, says of one attempt.
 
     `after`: seconds until the next attempt where the handler named them. `fatal`: the handler's `fail_on` holds.
-    `deploy`: an interruption by a shutdown, which never counts."""
+    `deploy`: an interruption by a shutdown, which never counts. `died`: its process did not write the end itself."""
 
     cause: Cause
     result: JsonText | None = None
@@ -52,6 +52,7 @@ class Outcome:
     after: float | None = None
     fatal: bool = False
     deploy: bool = False
+    died: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import select, update
 
+from sqljobs.schema.chunks import chunks
 from sqljobs.schema.circles import find_circle, inside
 from sqljobs.schema.enqueue_plan import Call, Parent
 from sqljobs.schema.enqueue_rows import Rows
@@ -15,7 +16,7 @@ from sqljobs.schema.graph import Children
 from sqljobs.schema.intents import leave
 from sqljobs.schema.moves import by_primary_key
 from sqljobs.schema.specs import INHERITED, Request
-from sqljobs.schema.states import FINAL, IN_FLIGHT, State
+from sqljobs.schema.states import FINAL, State
 from sqljobs.schema.tables import COUNTERS, jobs
 from sqljobs.schema.transactions import Transaction
 
@@ -28,31 +29,43 @@ def lock_parents(
     named: Sequence[int | None],
     existing: dict[int, int],
     running: int | None,
+    *,
+    at_end: bool = False,
 ) -> list[Parent | int | None]:
     """The parent of each request: a position, or an existing job, whose row is locked until the caller's transaction is
     over.
 
-    Not that of `running`, the job whose handler makes the call: its lease is to be renewed, and it counts its members
-    at its end. Raises `UnknownParent`, and `Refused` for a job that takes no members."""
+    Not that of `running`, whose handler makes the call, while it is no container: its lease is to be renewed. `at_end`
+    of it, none that others hold, either. Raises `UnknownParent`, and `Refused` for a job that takes no members."""
     ids = [
         None if place in existing else _existing_parent(request, at, existing)
         for place, (request, at) in enumerate(zip(requests, named, strict=True))
     ]
-    wanted = sorted({job_id for job_id in ids if job_id is not None})
+    wanted = {job_id for job_id in ids if job_id is not None}
+    own = _read(tx, set() if at_end else wanted & {running})
+    leaves = {row.id for row in own if not row.container}
+    rows = {row.id: (row, True) for row in _read(tx, wanted - leaves, lock=True, skip_locked=at_end)}
+    rows |= {row.id: (row, False) for row in (*own, *_read(tx, wanted - leaves - rows.keys())) if row.id not in rows}
+    found: dict[int, Parent] = {}
+    for job_id in sorted(wanted):
+        if job_id not in rows:
+            raise UnknownParent(f"parent: there is no job {job_id}")
+        row, is_held = rows[job_id]
+        _refuse_closed(row, running)
+        found[job_id] = Parent(job_id, row.state, _legacy(row), is_held)
+    return [found[i] if i is not None else at for i, at in zip(ids, named, strict=True)]
+
+
+def _read(tx: Transaction, ids: Collection[int | None], *, lock: bool = False, skip_locked: bool = False) -> list[Any]:
     columns = (
         *(jobs.c.id, jobs.c.type, jobs.c.state, jobs.c.container, jobs.c.cancel_requested_at, jobs.c.given),
-        jobs.c.attempt,
-        *_LEGACY.values(),
+        *(jobs.c.attempt, *_LEGACY.values()),
     )
-    found: dict[int, Parent] = {}
-    for lock, chosen in ((True, [i for i in wanted if i != running]), (False, [i for i in wanted if i == running])):
-        statement = by_primary_key(select(*columns).where(jobs.c.id.in_(chosen)).order_by(jobs.c.id))
-        for row in tx.execute("parents", tx.dialect.lock(statement) if lock else statement) if chosen else ():
-            _refuse_closed(row, running)
-            found[row.id] = Parent(row.id, row.state, _legacy(row))
-    for missing in (job_id for job_id in wanted if job_id not in found):
-        raise UnknownParent(f"parent: there is no job {missing}")
-    return [found[i] if i is not None else at for i, at in zip(ids, named, strict=True)]
+    found: list[Any] = []
+    for chunk in chunks(sorted(job_id for job_id in ids if job_id is not None)):
+        statement = by_primary_key(select(*columns).where(jobs.c.id.in_(chunk)).order_by(jobs.c.id))
+        found += tx.execute("parents", tx.dialect.lock(statement, skip_locked=skip_locked) if lock else statement)
+    return found
 
 
 def _existing_parent(request: Request, named: int | None, existing: dict[int, int]) -> int | None:
@@ -80,13 +93,18 @@ def _legacy(row: Any) -> dict[str, Any]:
 def count_new(tx: Transaction, rows: Rows) -> None:
     """Count the new members of existing parents, and those of new ones that are other calls' jobs after all.
 
-    Containers that may have no open member are left for supervisors to look at: the caller may stay open for long."""
+    Containers that may have no open member, and parents whose rows are not ours, are left for supervisors to look at:
+    the caller may stay open for long."""
     changes: dict[int, Children] = {}
+    uncounted: dict[int, int] = {}
     for position in rows.call.new:
         parent, start = rows.call.parents[position], rows.starts[position]
         added = (position in rows.written) - isinstance(parent, int)  # those of new parents are counted already
         parent_id = rows.parent_of(position)
-        if parent_id is None or not added or (isinstance(parent, Parent) and State(parent.state) in IN_FLIGHT):
+        if parent_id is None or not added:
+            continue
+        if isinstance(parent, Parent) and not parent.is_held:  # it may end meanwhile
+            uncounted[parent_id] = rows.written[position]
             continue
         one = Children(open=1)
         if start.state in FINAL:
@@ -98,6 +116,8 @@ def count_new(tx: Transaction, rows: Rows) -> None:
         tx.execute("children", changed.values({**values, jobs.c.awaits_child: False}))
     empty = [parent_id for parent_id, children in changes.items() if children.open <= 0]
     leave(tx, "members", sorted({*empty, *_over_at_birth(rows)}))
+    for parent_id, member in sorted(uncounted.items()):
+        leave(tx, "members", [parent_id], after_id=member)
 
 
 def _over_at_birth(rows: Rows) -> Iterator[int]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
+from numbers import Integral, Rational, Real
 from pathlib import PurePath
 from typing import NoReturn
 from uuid import UUID
@@ -114,6 +115,11 @@ class _Walk:
             return _finite(float.__float__(value), place)
         if isinstance(value, _LEAVES):
             return self._text(_leaf(value, place), place)
+        # Those of numpy, which are numbers by what they say of themselves.
+        if isinstance(value, Integral):
+            return _integer(int(value), place)
+        if isinstance(value, Real) and not isinstance(value, Rational):
+            return _finite(float(value), place)
         return self._container(value, place)
 
     def _container(self, value: object, place: _Place) -> object:
@@ -195,6 +201,8 @@ def _advice(value: object) -> str:
         return f"is {what}, which JSON cannot hold; pass text (for example base64) or a path"
     if isinstance(value, set | frozenset):
         return f"is {what}, which JSON cannot hold; pass a list"
+    if hasattr(type(value), "tolist"):  # arrays and tensors
+        return f"is {what}, which JSON cannot hold; pass its .item() or .tolist(), or store it and pass where it is"
     return f"is {what}, which JSON cannot hold; pass its parts, a dataclass or a pydantic model"
 
 

@@ -1,4 +1,4 @@
-"""The ready set: heads per group for ranking, what is in flight, jobs that fall due. Reads, but for `promote_due`."""
+"""The ready set: what a supervisor may claim, what is in flight, jobs that fall due. Reads, but for `promote_due`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, literal, not_, or_, select
+from sqlalchemy import ColumnElement, and_, exists, literal, not_, or_, select
 
 from sqljobs.schema.conditions import is_set, is_unset
 from sqljobs.schema.moves import by_primary_key, move
@@ -16,17 +16,6 @@ from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
 
 PROMOTED_AT_ONCE = 500
-
-
-@dataclass(frozen=True)
-class ReadyJob:
-    """A job that may start, as far as ranking needs it. `created_at` in seconds since the epoch."""
-
-    job_id: int
-    group: str
-    weight: int
-    priority: int
-    created_at: float
 
 
 @dataclass(frozen=True)
@@ -45,31 +34,21 @@ class Wanted:
     types: Collection[str]
     groups: Collection[str] = ()
 
-    def condition(self, job_type: ColumnElement[str] = jobs.c.type) -> ColumnElement[bool]:
-        """The rows that this supervisor may claim, as SQL. `job_type`: the column in another guise."""
-        narrowed = job_type.in_(sorted(self.types))
-        return and_(narrowed, jobs.c.group_key.in_(sorted(self.groups))) if self.groups else narrowed
+    def __post_init__(self) -> None:
+        for name in ("types", "groups"):  # so that statements can be kept by it
+            object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
+
+    def condition(
+        self, job_type: ColumnElement[str] = jobs.c.type, group: ColumnElement[str] = jobs.c.group_key
+    ) -> ColumnElement[bool]:
+        """The rows that this supervisor may claim, as SQL. `job_type`, `group`: the columns in another guise."""
+        narrowed = job_type.in_(self.types)
+        return and_(narrowed, group.in_(self.groups)) if self.groups else narrowed
 
 
 def in_state(state: State) -> ColumnElement[bool]:
     """`state = '...'` as a literal: a bound parameter would not match the partial index."""
     return jobs.c.state == literal(state.value, literal_execute=True)
-
-
-def scan(tx: Transaction, wanted: Wanted, heads: int) -> list[ReadyJob]:
-    """The oldest `heads` ready jobs of each (group, priority), from the ready index alone."""
-    place = (
-        func.row_number()
-        .over(partition_by=(jobs.c.group_key, jobs.c.priority), order_by=(jobs.c.created_at, jobs.c.id))
-        .label("place")
-    )
-    columns = (jobs.c.id, jobs.c.group_key, jobs.c.weight, jobs.c.priority, jobs.c.created_at)
-    ready = select(*columns, place).where(in_state(State.READY), wanted.condition())
-    for name in ("mysql", "mariadb"):
-        ready = ready.with_hint(jobs, "FORCE INDEX (jobs_ready)", name)
-    numbered = ready.subquery("numbered")
-    rows = tx.execute("scan", select(numbered).where(numbered.c.place <= heads))
-    return [ReadyJob(row.id, row.group_key, row.weight, row.priority, row.created_at.timestamp()) for row in rows]
 
 
 def in_flight(tx: Transaction) -> list[HeldSlot]:
@@ -116,10 +95,19 @@ def ready_set(tx: Transaction) -> set[int]:
     return set(tx.execute("ready_set", select(jobs.c.id).where(definition(tx.now))).scalars())
 
 
-def has_work(tx: Transaction, wanted: Wanted, within: timedelta) -> bool:
-    """Whether anything that this supervisor could run is ready, in flight, or due within `within`, or is blocked on
-    such a job."""
+def will_be_ready(tx: Transaction, wanted: Wanted, within: timedelta) -> bool:
+    """Whether anything that this supervisor could run is in flight, or due within `within`: what is blocked may be so
+    on such a job."""
     flying = jobs.c.state.in_([state.value for state in IN_FLIGHT])
     soon = and_(jobs.c.state == State.SCHEDULED.value, jobs.c.run_after <= tx.now + within)
-    active = and_(wanted.condition(), or_(in_state(State.READY), flying, soon))
-    return tx.execute("work", select(jobs.c.id).where(active).limit(1)).first() is not None
+    return _is_any(tx, wanted, or_(flying, soon))
+
+
+def is_ready(tx: Transaction, wanted: Wanted) -> bool:
+    """Whether any job of these is ready, held or not."""
+    return _is_any(tx, wanted, in_state(State.READY))
+
+
+def _is_any(tx: Transaction, wanted: Wanted, condition: ColumnElement[bool]) -> bool:
+    found = select(jobs.c.id).where(wanted.condition(), condition).limit(1)
+    return tx.execute("work", found).first() is not None

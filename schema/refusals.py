@@ -31,11 +31,14 @@ def refuse_reopening(tx: Transaction, found: Reopening, opened: Collection[int],
 def hindrance(tx: Transaction, found: Reopening, opened: Collection[int]) -> str | None:
     """What is in the way of opening `opened` again, which are of what was `found`: what is around them, or a circle."""
     mended = found.roots | found.doomed
+    started = found.roots & set(opened)
 
     def stays(row: Any) -> bool:
         if State(row.state) not in FINAL:
             return row.cancel_requested_at is not None
-        return row.state == State.DONE.value or not row.container or is_closed_for_others(row, mended)
+        if not row.container:
+            return row.id not in started
+        return row.state == State.DONE.value or is_closed_for_others(row, mended)
 
     around = find_around(tx, opened, stays)
     for job_id in sorted(around, key=lambda i: (i not in found.roots, i)):

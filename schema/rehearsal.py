@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqljobs.schema.claim import Claimer, claim
 from sqljobs.schema.enqueue import enqueue_many
 from sqljobs.schema.finalize import finalize, start
+from sqljobs.schema.holds import Holds
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.specs import Defaults, JobSpec
 from sqljobs.schema.transactions import Database, Transaction
@@ -24,6 +25,6 @@ def _attempt(tx: Transaction, claimer: Claimer) -> None:
     first = JobSpec(REHEARSED)
     specs = [first, JobSpec(REHEARSED, after=[first])]
     job, _ = enqueue_many(tx, specs, lambda _: Defaults(), lambda _type, _args: None)
-    (lease,) = claim(tx, claimer, [job.id], lambda _: Defaults())
+    (lease,) = claim(tx, claimer, [job.id], lambda _: Defaults(), holds=Holds())  # a held supervisor starts, too
     assert start(tx, lease.fence, pid=0)
     assert finalize(tx, lease.fence, Outcome(Cause.DONE), Backoff()) is not None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import traceback
 from bisect import bisect_right
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from io import IncrementalNewlineDecoder
 from types import TracebackType
 from typing import cast
 from uuid import UUID
@@ -21,6 +23,8 @@ _PIECE = 1 << 20
 _MAX_NOTES = 20
 _MAX_FRAMES = 1000  # the last ones, of each exception in the chain
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_STEP = 256
 _SHOWN_AS_TEXT = (float, Decimal, datetime, date, timedelta, UUID)
 
 
@@ -46,6 +50,40 @@ def safe_traceback(exc: BaseException, limit_bytes: int = TRACEBACK_BYTES) -> st
     except BaseException as problem:  # noqa: BLE001 - the exception's own code runs here, and nothing may escape
         parts = _bare_report(exc, problem, limit_bytes // 2)
     return _fit("".join(parts), limit_bytes, keep_tail=True)
+
+
+def safe_tail(raw: bytes, *, before: int, limit_bytes: int) -> str:
+    """The end of what a program has printed, of which `before` bytes come before `raw`, escaped as in `safe_text`.
+
+    What is no UTF-8 is written out, too (`\\xff`); every kind of line end is a newline. What is too long begins with
+    `... [N bytes cut]` and then a whole line, if there is one, in at most `limit_bytes` bytes of UTF-8 in all."""
+    if not before and len(raw) <= limit_bytes and _size(whole := _escape(printed(raw))) <= limit_bytes:
+        return whole
+    room = limit_bytes - len(_marker(before + len(raw), in_the_middle=False)) - 1
+    begin = len(raw)
+    # A character cut in two counts as more than it is: what comes out is never too long.
+    while begin > 0 and (room := room - _size(_escape(printed(raw[max(0, begin - _STEP) : begin])))) >= 0:
+        begin = max(0, begin - _STEP)
+    if (before or begin) and (found := _LINE_END.search(raw, begin, len(raw) - 1)) and found.end() < len(raw):
+        begin = found.end()
+    while begin < len(raw) and raw[begin] & 0xC0 == 0x80:  # the rest of a character that was cut
+        begin += 1
+    return f"{_marker(before + begin, in_the_middle=False)}\n{_escape(printed(raw[begin:]))}"
+
+
+def printed(raw: bytes) -> str:
+    """Bytes of a program as text, line ends made newlines; `escaped` makes it safe."""
+    return newline_decoder().decode(raw, final=True)
+
+
+def newline_decoder() -> IncrementalNewlineDecoder:
+    """For a stream of such bytes: what comes in pieces is decoded, and its line ends made newlines, as one text."""
+    return IncrementalNewlineDecoder(getincrementaldecoder("utf-8")("backslashreplace"), translate=True)
+
+
+def escaped(text: str) -> str:
+    """`text` with what `safe_text` writes out written out, whatever its length."""
+    return _escape(text)
 
 
 def one_line(value: object, *, limit_bytes: int = LINE_LENGTH) -> str:

@@ -11,12 +11,13 @@ from sqlalchemy import case, null, select
 
 from sqljobs.schema.chunks import chunks
 from sqljobs.schema.conditions import is_set, is_unset
-from sqljobs.schema.ends import children_of, has_begun, lock_rows
+from sqljobs.schema.ends import children_of, has_begun, read_rows
 from sqljobs.schema.families import ancestors, find_around, parents_of
 from sqljobs.schema.graph import NOT_NEEDED, Children, Edge, edge_of
-from sqljobs.schema.intents import pending, take_back
+from sqljobs.schema.intents import leave, pending, take_back
 from sqljobs.schema.members import counts_members, write_counters
 from sqljobs.schema.moves import move
+from sqljobs.schema.snapshots import sees_old_rows
 from sqljobs.schema.states import FINAL, Event, State
 from sqljobs.schema.tables import job_deps, jobs
 from sqljobs.schema.transactions import Transaction
@@ -62,7 +63,9 @@ def find_closed(
     containers around that are known to have ended meanwhile."""
     found = Reopening(set(roots))
     if around_roots:
-        found.around = {row.id for row in ancestors(tx, roots) if State(row.state) in FINAL} | set(ended)
+        found.around = (
+            {row.id for row in ancestors(tx, roots) if State(row.state) in FINAL} | set(ended)
+        ) - found.roots
     frontier = found.all
     candidates: dict[int, Any] = {}
     while frontier:
@@ -125,10 +128,9 @@ def still_doomed(tx: Transaction, candidates: Collection[int], reopened: Collect
     return found
 
 
-def lock_for(tx: Transaction, found: Reopening, also: Collection[int] = ()) -> dict[int, Any]:
-    """The rows of all that is to be opened, and of the parents that count them, locked in one order."""
-    parents = {parent for parent in parents_of(tx, found.all).values() if parent is not None}
-    return {row.id: row for row in lock_rows(tx, "lock", found.all | parents | set(also))}
+def to_lock(tx: Transaction, found: Reopening) -> set[int]:
+    """All that is to be opened, and the parents that count them."""
+    return found.all | {parent for parent in parents_of(tx, found.all).values() if parent is not None}
 
 
 def reopen(tx: Transaction, found: Reopening, rows: Mapping[int, Any], *, roots: bool = True) -> None:
@@ -149,14 +151,26 @@ def reopen(tx: Transaction, found: Reopening, rows: Mapping[int, Any], *, roots:
 def _count_back(tx: Transaction, found: Reopening, rows: Mapping[int, Any]) -> None:
     """In their parents they are open again; what was not counted yet need not be."""
     uncounted = pending(tx, "child", found.all)
-    take_back(tx, "child", uncounted)
+    if sees_old_rows(tx):  # what has ended, or was counted, since the snapshot, is for supervisors to tell
+        uncounted |= _ended_since(tx, found, rows)
+        for job_id in sorted(uncounted):
+            leave(tx, "members", {rows[job_id].parent_id} - {None}, after_id=job_id)
+    else:
+        take_back(tx, "child", uncounted)
     counted: dict[int, Children] = {}
     for job_id in found.all - uncounted:
         parent = rows[job_id].parent_id
-        if parent is not None and parent in rows and counts_members(rows[parent]):
+        if parent is not None and parent not in rows:  # it runs, and may end before it can see this
+            leave(tx, "members", [parent], after_id=job_id)
+        elif parent is not None and counts_members(rows[parent]):
             children = counted.get(parent, children_of(rows[parent]))
             counted[parent] = children.without_end(rows[job_id].state, rows[job_id].reason)
     write_counters(tx, counted)
+
+
+def _ended_since(tx: Transaction, found: Reopening, rows: Mapping[int, Any]) -> set[int]:
+    seen = {row.id: row.ended_at for row in read_rows(tx, "seen", found.all)}
+    return {job_id for job_id in found.all if seen.get(job_id) != rows[job_id].ended_at}
 
 
 def _states_after(found: Reopening, rows: Mapping[int, Any]) -> dict[int, State]:
@@ -170,4 +184,4 @@ def _states_after(found: Reopening, rows: Mapping[int, Any]) -> dict[int, State]
 
 def _is_gated(job_id: int, rows: Mapping[int, Any], after: Mapping[int, State]) -> bool:
     parent = rows[job_id].parent_id
-    return parent is not None and after.get(parent) is State.BLOCKED
+    return parent is not None and after.get(parent) is State.BLOCKED and bool(rows[parent].container)

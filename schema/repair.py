@@ -48,8 +48,7 @@ def _repair(tx: Transaction, ids: Sequence[int]) -> None:
         right = {column.name: int(getattr(counted, column.name, 0)) for column in COUNTERS}
         _write(tx, row, {"unmet_deps": unmet[row.id], **(right if counts_members(row) else {})})
     leave(tx, "members", [row.id for row in rows if row.container])  # some may be over now
-    blocked = [row for row in lock_rows(tx, "settled", ids) if row.state == State.BLOCKED.value]
-    resettle(tx, blocked)
+    resettle(tx, lock_rows(tx, "settled", ids))
 
 
 def _unsatisfied_of(ids: Sequence[int]) -> Rows:

@@ -13,6 +13,7 @@ from sqljobs.schema.ends import End, children_of, close, is_blocked, lock_neighb
 from sqljobs.schema.graph import NOT_NEEDED
 from sqljobs.schema.intents import leave
 from sqljobs.schema.members import BY_OPERATOR, cancel_rows, count_ends, is_over, open_gates, roll_up, some_members
+from sqljobs.schema.on_failed import tell_of_failures
 from sqljobs.schema.states import FINAL, State
 from sqljobs.schema.tables import job_deps
 from sqljobs.schema.transactions import Transaction
@@ -39,6 +40,7 @@ class Settling:
         while self._ends or self._begun:
             ends, self._ends = self._ends, []
             begun, self._begun = self._begun, []
+            tell_of_failures(self._tx, [end.job_id for end in ends if end.state is State.FAILED])
             over, uncounted = count_ends(self._tx, ends)
             self._ends += over
             self._leave_held("child", uncounted)
@@ -69,7 +71,7 @@ class Settling:
         mine, beyond = edges[: self.left], edges[self.left :]
         self.left -= len(mine)
         if mine:
-            ended, free, held = settle_edges(self._tx, ends, mine)
+            ended, free, held = settle_edges(self._tx, ends, mine, looked=unchecked)
             self._ends += ended
             self.go_on(free)
             self._leave_held("edges", sorted({upstream for upstream, _ in held}))

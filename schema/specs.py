@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from sqljobs.schema import values
@@ -17,7 +18,6 @@ OPTIONS = (
     *("group", "weight", "priority", "run_after", "after", "after_any", "after_failed", "parent", "container"),
     *("key", "on_conflict", "key_for", "max_attempts", "timeout", "memory", "uses", "on_failed"),
 )
-NOT_YET = frozenset({"memory", "uses", "on_failed"})
 INHERITED = ("group", "weight", "priority")
 # What a container has no use for: it never runs.
 OF_RUNNING = ("run_after", "max_attempts", "timeout", "memory", "uses")
@@ -56,7 +56,8 @@ class Defaults:
     max_attempts: int = 5
     timeout: float = 86400.0
     memory: int | None = None
-    uses: Mapping[str, str] | None = None
+    uses: Mapping[str, Decimal] | None = None
+    on_failed: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,9 @@ class Request:
     waits_for: Mapping[int | JobSpec, str]
     parent: int | JobSpec | None = None
     container: bool = False
+    uses: Mapping[str, Decimal] | None = None
+    memory: int | None = None
+    on_failed: str | None = None
     given: tuple[str, ...] = field(default=())
 
     def heir(self, inherited: Mapping[str, Any]) -> Request:
@@ -103,9 +107,6 @@ def check_request(spec: JobSpec, defaults_of: DefaultsOf, check_args: CheckArgs)
     if not isinstance(spec, JobSpec):
         raise InvalidJob(f"expected a JobSpec or a type name, not {type(spec).__name__}")
     given = {name: value for name, value in spec.given.items() if value is not None}
-    for name in given:
-        if name in NOT_YET:
-            raise InvalidJob(f"the option {name!r} is not built yet in this version of sqljobs")
     job_type = values.check_name("type", spec.type)
     if spec.args is not None and not isinstance(spec.args, Mapping):
         raise InvalidJob(f"args of {job_type!r} must be a mapping of names to values, not {type(spec.args).__name__}")
@@ -114,7 +115,7 @@ def check_request(spec: JobSpec, defaults_of: DefaultsOf, check_args: CheckArgs)
     if not container:
         check_args(job_type, text)
     defaults = Defaults() if container else defaults_of(job_type)
-    remembered = INHERITED if container else ("max_attempts", "timeout", "memory", "uses", "on_failed")
+    remembered = (*INHERITED, "on_failed") if container else ("max_attempts", "timeout", "memory", "uses", "on_failed")
     run_after = given.get("run_after")
     return Request(
         spec=spec,
@@ -132,6 +133,9 @@ def check_request(spec: JobSpec, defaults_of: DefaultsOf, check_args: CheckArgs)
         waits_for=_check_after(job_type, given),
         parent=_check_parent(given.get("parent")),
         container=container,
+        uses=values.check_uses(given["uses"]) if "uses" in given else None,
+        memory=values.check_memory(given["memory"]) if "memory" in given else defaults.memory,
+        on_failed=values.check_name("on_failed", given["on_failed"]) if "on_failed" in given else defaults.on_failed,
         given=tuple(name for name in remembered if name in given),
     )
 

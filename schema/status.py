@@ -9,8 +9,11 @@ from sqlalchemy import func, select
 
 from sqljobs.schema.conditions import is_set
 from sqljobs.schema.control_tables import job_groups
+from sqljobs.schema.holds import read_holds
 from sqljobs.schema.job_info import as_plain
+from sqljobs.schema.limits_list import list_limits
 from sqljobs.schema.migrate import version_of
+from sqljobs.schema.progress import read_progress
 from sqljobs.schema.ready import in_state
 from sqljobs.schema.states import State
 from sqljobs.schema.supervisors import SeenSupervisor, read_supervisors
@@ -19,7 +22,7 @@ from sqljobs.schema.transactions import Transaction
 
 
 def read_status(tx: Transaction) -> dict[str, Any]:
-    """Counts by state, groups with work, the oldest ready job, supervisors. Plain JSON values."""
+    """Counts by state, groups with work, the oldest ready job, limits, holds and more. Plain JSON values."""
     counts = tx.execute("states", select(jobs.c.state, func.count().label("jobs")).group_by(jobs.c.state))
     states = dict.fromkeys((state.value for state in State), 0) | {row.state: row.jobs for row in counts}
     oldest = tx.execute("oldest", select(func.min(jobs.c.created_at)).where(in_state(State.READY))).scalar_one()
@@ -32,9 +35,10 @@ def read_status(tx: Transaction) -> dict[str, Any]:
         "states": states,
         "groups": _groups(tx),
         "oldest_ready_seconds": None if oldest is None else max(0.0, (tx.now - oldest).total_seconds()),
-        "limits": [],
-        "holds": [],
+        "limits": list_limits(tx),
+        "holds": [as_plain(hold.as_dict()) for hold in read_holds(tx).listed],
         "supervisors": [_supervisor(row, children.get(row.owner, 0)) for row in supervisors],
+        "progress": [as_plain(job) for job in read_progress(tx)],
     }
 
 
@@ -82,6 +86,7 @@ def _supervisor(row: SeenSupervisor, children: int) -> dict[str, Any]:
         "types": row.types,
         "heartbeat_age_seconds": row.heartbeat_age_seconds,
         "wakeup": "poll" if row.is_gone else row.wakeup,
+        "devices": row.devices,
     }
     plain = as_plain(shown)
     assert isinstance(plain, dict)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import delete, func, insert, select, update
@@ -21,7 +22,10 @@ REMEMBERED = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Registration:
-    """One start of a supervisor. `pid` and `start_ticks` are valid on `boot_id`; `ttl` and `heartbeat` in seconds."""
+    """One start of a supervisor. `pid` and `start_ticks` are valid on `boot_id`; `ttl` and `heartbeat` in seconds.
+
+    `devices`: `{"gpu": {"units": ["0", "1"]}}`. `type_uses`: what jobs of a type use that were given nothing of their
+    own. `only_groups`: none but these are claimed from; empty: any."""
 
     id: str
     name: str
@@ -33,11 +37,15 @@ class Registration:
     types: Sequence[str]
     ttl: float
     heartbeat: float
+    devices: Mapping[str, Any] | None = None
+    type_uses: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
+    only_groups: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class SeenSupervisor:
-    """A supervisor's row, as another reads it."""
+    """A supervisor's row, as another reads it. `devices`, `type_uses`, `only_groups`: as in `Registration`; None for
+    none, which of groups means any."""
 
     id: str
     name: str
@@ -52,6 +60,9 @@ class SeenSupervisor:
     heartbeat_at: datetime
     heartbeat_age_seconds: float
     ttl: float
+    devices: Mapping[str, Any] | None
+    type_uses: Mapping[str, Mapping[str, Decimal]] | None
+    only_groups: Sequence[str] | None
 
     @property
     def owner(self) -> str:
@@ -116,6 +127,9 @@ def _insert(tx: Transaction, wanted: Registration, name: str) -> str:
             heartbeat_at=tx.now,
             ttl=wanted.ttl,
             heartbeat=wanted.heartbeat,
+            devices=wanted.devices,
+            type_uses=wanted.type_uses,
+            only_groups=list(wanted.only_groups) or None,
         ),
     )
     return name

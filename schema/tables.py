@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Boolean, CheckConstraint, Double, Index, Integer, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from sqljobs.schema.columns import OWNER_LENGTH, Id, Json, LongText, Name, UtcTime
+from sqljobs.schema.columns import OWNER_LENGTH, Amounts, Id, Json, LongText, Name, UtcTime
 from sqljobs.schema.model import INNODB, Model, partial_index, table_of
 
 
@@ -45,8 +45,10 @@ class Job(Model):
     first_max_attempts: Mapped[int] = mapped_column(Integer)
     timeout: Mapped[float] = mapped_column(Double)
     memory: Mapped[int | None] = mapped_column(Id)
-    uses: Mapped[Any] = mapped_column(Json, nullable=True)
-    spent: Mapped[Any] = mapped_column(Json, nullable=True)
+    uses: Mapped[Any] = mapped_column(Amounts, nullable=True)
+    # What the amounts of `uses` come down to in an index: '' where the job was given none of its own.
+    uses_key: Mapped[str] = mapped_column(Name(16), default="", server_default=text("''"))
+    spent: Mapped[Any] = mapped_column(Amounts, nullable=True)
     on_failed: Mapped[str | None] = mapped_column(Name())
     # Names of the options that the job itself was given; all others follow the handler at each claim.
     given: Mapped[Any] = mapped_column(Json, nullable=True)
@@ -95,9 +97,11 @@ class Job(Model):
         Index("jobs_parent", "parent_id", "state"),
         partial_index(
             "jobs_ready",
-            *("state", "group_key", "priority", "created_at", "id", "type", "weight"),
+            *("state", "group_key", "type", "uses_key", "priority", "created_at", "id", "weight"),
             where="state = 'ready'",
         ),
+        # Containers that have begun; MySQL and MariaDB find them by the index of all states.
+        partial_index("jobs_begun", "state", "group_key", "type", where="state = 'waiting'", only_partial=True),
         partial_index("jobs_due", "state", "run_after", where="state = 'scheduled'"),
         partial_index("jobs_in_flight", "in_flight", "lease_expires", where="in_flight", sqlite_where="in_flight = 1"),
         partial_index("jobs_lease", "lease_owner", where="in_flight", sqlite_where="in_flight = 1"),
@@ -148,8 +152,9 @@ class Intent(Model):
     """What a transaction has left for supervisors: the rest of a big job's neighbours, or a row that was taken.
 
     `edges`: settle what waits for `job_id`, which has ended, beyond the dependent `after_id`. `members`: bring the
-    members of the container `job_id` in line with it. `child`: count `job_id`, which has ended, in its parent.
-    `recheck`: have all that waits for `job_id`, which was opened again, looked at once more."""
+    members of the container `job_id` in line with it; with an `after_id`, that one was written without the container's
+    row, and all are counted anew. `child`: count `job_id`, which has ended, in its parent. `recheck`: have all that
+    waits for `job_id`, which was opened again, looked at once more."""
 
     __tablename__ = "job_intents"
 
@@ -191,8 +196,10 @@ class Attempt(Model):
     max_rss_bytes: Mapped[int | None] = mapped_column(Id)
     stack_dump: Mapped[str | None] = mapped_column(LongText)
     log_tail: Mapped[str | None] = mapped_column(LongText)
-    used: Mapped[Any] = mapped_column(Json, nullable=True)
-    spent: Mapped[Any] = mapped_column(Json, nullable=True)
+    used: Mapped[Any] = mapped_column(Amounts, nullable=True)
+    spent: Mapped[Any] = mapped_column(Amounts, nullable=True)
+    # Units of devices by name, as its supervisor gave them.
+    devices: Mapped[Any] = mapped_column(Json, nullable=True)
 
     __table_args__ = (
         CheckConstraint("(cause IS NULL) = (ended_at IS NULL)", name="job_attempts_ended"),

@@ -21,6 +21,7 @@ from sqljobs.schema.dialects.sqlite import OWN_TRANSACTION
 from sqljobs.schema.engine import is_memory
 from sqljobs.schema.errors import DatabaseUnavailable, InvalidJob
 from sqljobs.schema.failures import Failures, one_line
+from sqljobs.schema.long_statements import for_long_statements
 from sqljobs.schema.steps import step
 
 T = TypeVar("T")
@@ -67,13 +68,15 @@ class Database:
 
     `busy_for`: seconds after which a transaction gives up on a busy database, for callers that have more to do.
     `reconnect_for`: seconds for which any transaction looks for a lost database.
-    `must_exist`: SQLite shall not make the file anew."""
+    `must_exist`: SQLite shall not make the file anew. `keeps_connections`: False: each is closed after its use, and the
+    engine's pool, which may be in use by others, is left as it is."""
 
     engine: Engine
     dialect: Dialect
     busy_for: float = math.inf
     reconnect_for: float = 0.0
     must_exist: bool = False
+    keeps_connections: bool = True
 
     @classmethod
     def of(cls, engine: Engine, *, busy_for: float = math.inf, must_exist: bool = False) -> Database:
@@ -83,6 +86,10 @@ class Database:
         """The same for a caller that has nothing else to do."""
         return replace(self, busy_for=math.inf, reconnect_for=reconnect_for)
 
+    def for_authors_code(self) -> Database:
+        """The same for transactions that call code of an author's, whose statements may take longer than ours."""
+        return replace(self, engine=for_long_statements(self.engine))
+
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection at our isolation level, whatever the engine's default is."""
@@ -91,9 +98,13 @@ class Database:
         if not own:
             options["isolation_level"] = "AUTOCOMMIT" if self.dialect.name == "sqlite" else "READ COMMITTED"
         with self._connect() as conn:
-            yield self._prepared(conn, options)
-            if not own:
-                self._restore(conn)
+            try:
+                yield self._prepared(conn, options)
+                if not own:
+                    self._restore(conn)
+            finally:
+                if not (self.keeps_connections or conn.invalidated or is_memory(self.engine.url)):
+                    conn.detach()
 
     def _restore(self, conn: Connection) -> None:
         try:

@@ -21,10 +21,10 @@ class Upstream:
 
     id: int
     type: str
-    key: str | None
-    state: str
-    reason: StateReason | None
-    result: Any
+    key: str | None = None
+    state: str = "done"
+    reason: StateReason | None = None
+    result: Any = None
     _database: Database | None = field(default=None, repr=False, compare=False)
 
     def children(self) -> tuple[Upstream, ...]:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import NoReturn
-
-from sqlalchemy import Engine
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
 from sqljobs.schema.claim import Lease
 from sqljobs.schema.engine import is_memory
-from sqljobs.schema.evidence import Evidence
-from sqljobs.schema.outcomes import Outcome
 from sqljobs.schema.transactions import Database
-from sqljobs.supervisor.children import Child, Children, Ended
-from sqljobs.supervisor.crashes import HANDLER_REACHED, cause_of_death, signal_name
-from sqljobs.supervisor.kill_ladder import Action, Ladder, Reason, Stopping, next_action, next_due, stop
-from sqljobs.supervisor.liveness import Liveness, holds_open, probe
+from sqljobs.supervisor.children import Children
+from sqljobs.supervisor.crashes import HANDLER_REACHED, text_of
+from sqljobs.supervisor.devices import DevicePool
+from sqljobs.supervisor.kill_ladder import Action, Reason, Taken, next_actions, next_due, stop
+from sqljobs.supervisor.liveness import Liveness, catches, holds_open, is_running, probe
 from sqljobs.supervisor.loop import Loop
-from sqljobs.supervisor.settings import HANDLER_REACHED_WITHIN
-from sqljobs.supervisor.sweeping import NOTHING_LEFT, Sweeper, Swept
-from sqljobs.worker_runtime.child import FINALIZED, ChildStart, run_child
+from sqljobs.supervisor.memory_watch import Limited, MemoryWatch
+from sqljobs.supervisor.oom_kills import Oom, OomKills
+from sqljobs.supervisor.output import Outputs
+from sqljobs.supervisor.running import Death, Running, death_of, is_unexplained, open_lines, over_limit
+from sqljobs.supervisor.settings import HANDLER_REACHED_WITHIN, Settings
+from sqljobs.supervisor.start_methods import StartMethod
+from sqljobs.supervisor.sweeping import Sweeper
+from sqljobs.worker_runtime.child import ChildStart
 from sqljobs.worker_runtime.process_mark import Mark, mark_of
 from sqljobs.worker_runtime.registry import JobType
+from sqljobs.worker_runtime.stack_dump import DUMP_SIGNAL
+from sqljobs.worker_runtime.stop_request import ENDS
 
 LEAVE_SECONDS = 10.0
 
@@ -33,34 +36,6 @@ LEAVE_SECONDS = 10.0
 def boottime() -> float:
     """Seconds since boot, suspend included; no step of a wall clock moves it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-@dataclass(frozen=True)
-class Running:
-    """One attempt in a child. `ladder` says whether, and how far, it is being stopped."""
-
-    lease: Lease
-    job_type: JobType
-    child: Child[int]
-    ladder: Ladder = field(default_factory=Ladder)
-
-    @property
-    def overdue_at(self) -> float | None:
-        """When its timeout is over, on the boot-time clock."""
-        return self.child.forked_at + self.lease.timeout if self.lease.timeout else None
-
-
-@dataclass(frozen=True)
-class Death:
-    """An attempt whose process is gone: the evidence, and what to write if the child has not written its end.
-
-    `strays`: what became of the processes that it left behind."""
-
-    lease: Lease
-    job_type: JobType
-    evidence: Evidence
-    outcome: Outcome | None
-    strays: Swept = NOTHING_LEFT
 
 
 @dataclass(frozen=True)
@@ -72,25 +47,25 @@ class _Ending:
 
 
 class Attempts:
-    """All attempts of this supervisor, by job id. Main thread only."""
+    """All attempts of this supervisor, by job id. Main thread only.
 
-    def __init__(
-        self,
-        database: Database,
-        engines: Iterable[Engine],
-        sweeper: Sweeper,
-        *,
-        kill_grace: float,
-        reconnect_for: float,
-    ) -> None:
+    `devices`: the units that jobs have; whoever takes some for a job that is not started gives them back. `outputs`:
+    what they print, to be looked at often."""
+
+    def __init__(self, database: Database, method: StartMethod, sweeper: Sweeper, settings: Settings) -> None:
         self._database = database
-        self._engines = tuple(engines)
-        self._kill_grace = kill_grace
-        self._reconnect_for = reconnect_for
+        self.method = method
+        self._kill_grace, self._preloaded = settings.kill_grace, settings.preload
+        self._reconnect_for = settings.reconnect_for
         self._children: Children[int] = Children()
         self._running: dict[int, Running] = {}
         self._ending: dict[int, _Ending] = {}
         self._sweeper = sweeper
+        self.outputs = Outputs()
+        self._memory = MemoryWatch()
+        self._oom_kills = OomKills()
+        self.devices = DevicePool(settings.devices)
+        self._in_doubt: dict[int, list[Mark]] = {}
 
     def __len__(self) -> int:
         return len(self._running) + len(self._ending)
@@ -104,15 +79,26 @@ class Attempts:
         return job_id in self._running or job_id in self._ending
 
     def start(self, lease: Lease, job_type: JobType, loop: Loop | None) -> None:
-        """Fork the child of `lease`. Raises `ForkFailed` or `ThreadsAlive`, with nothing left behind."""
-        database = self._database.patient()
-        given = ChildStart(database, job_type, os.getpid(), self._engines, reconnect_for=self._reconnect_for)
-
-        def run(report_fd: int) -> NoReturn:
-            run_child(lease, given, report_fd)
-
-        child = self._children.spawn(lease.job_id, run)
-        self._running[lease.job_id] = Running(lease, job_type, child)
+        """Start the child of `lease`, which has its units of `devices`. Raises `ForkFailed` or `ThreadsAlive`, with
+        nothing left behind."""
+        with ExitStack() as undo:
+            undo.callback(self.devices.give_back, lease.job_id)
+            undo.callback(self.outputs.close, lease.job_id)
+            request, dump = open_lines(undo, for_a_fork=self.method.forks)
+            given = ChildStart(
+                self._database.patient(),
+                job_type,
+                os.getpid(),
+                self.method.engines,
+                self._reconnect_for,
+                request,
+                dump,
+                self.devices.rules.environment(lease.devices),
+                self.outputs.open(lease.job_id),
+            )
+            child = self.method.start(self._children, lease, given)
+            undo.pop_all()
+        self._running[lease.job_id] = Running(lease, job_type, child, request, dump)
         self._sweeper.watch(mark_of(lease.fence), child.pid, child.start_ticks)
         if loop is not None:
             loop.watch(child.pidfd, lambda: None)  # its end wakes the loop, which reaps at the next turn
@@ -121,7 +107,7 @@ class Attempts:
         """SQLite keeps its locks per process and in memory: no connection to a file may be open across a fork.
 
         Connections that are in use stay open; what an in-memory database holds would be lost."""
-        for engine in (*self._engines, self._database.engine):
+        for engine in (*self.method.engines, self._database.engine):
             if engine.dialect.name == "sqlite" and not is_memory(engine.url):
                 engine.dispose()
 
@@ -131,7 +117,7 @@ class Attempts:
         SQLite believes what it remembers of locks, and would in a child refuse, or corrupt, what it shares so."""
         self.close_sqlite_connections()
         url = self._database.engine.url
-        if url.get_backend_name() != "sqlite" or not url.database:
+        if url.get_backend_name() != "sqlite" or not url.database or not self.method.forks:
             return None
         path = os.path.realpath(url.database)
         return path if holds_open(path) else None
@@ -140,11 +126,11 @@ class Attempts:
         """Bring these attempts to their end by the ladder, `at_once` from its top: SIGKILL.
 
         Those that are being stopped already keep their first reason."""
-        since = boottime() - (self._kill_grace if at_once else 0.0)
+        now = boottime()
         for job_id in job_ids:
             if job_id in self._running:
                 running = self._running[job_id]
-                self._running[job_id] = replace(running, ladder=stop(running.ladder, reason, since))
+                self._running[job_id] = replace(running, ladder=stop(running.ladder, reason, now, at_once=at_once))
 
     def expect_exit(self, job_ids: Iterable[int]) -> None:
         """The ends of these attempts are written: a process that stays all the same is stopped after a while."""
@@ -157,36 +143,55 @@ class Attempts:
     def stop_all(self, reason: Reason) -> None:
         self.stop(list(self._running), reason)
 
-    def step_ladders(self) -> list[Stopping]:
-        """Begin to stop what is over its time, and send the signals that are due; returns whom and which."""
+    def step_ladders(self) -> list[Taken]:
+        """Begin to stop what is over its time or its memory, and do what is due; returns to whom what was done."""
         now = boottime()
-        due = [(job_id, action) for job_id in list(self._running) if (action := self._climb(job_id, now)) is not None]
-        killed = [self._running[job_id] for job_id, action in due if action.signal == signal.SIGKILL]
-        self._sweeper.condemn([mark_of(running.lease.fence) for running in killed], now)
-        for job_id, action in due:
-            self._children.signal(self._running[job_id].child, action.signal, group=True)
-        return [
-            Stopping(job_id, self._running[job_id].lease.attempt, self._running[job_id].ladder.reason, action.signal)
-            for job_id, action in due
-        ]
+        for job_id, held in self._memory.over(now, self._limited()).items():
+            running = self._running[job_id]
+            ladder = stop(running.ladder, Reason.MEMORY, now)
+            self._running[job_id] = replace(running, ladder=ladder, held=held, why=over_limit(held, running.lease))
+        due = [(job_id, action) for job_id in list(self._running) for action in self._climb(job_id, now)]
+        killed = [self._running[job_id] for job_id, action in due if action is Action.KILL]
+        self._sweeper.condemn([running.mark for running in killed], now)
+        return [self._take(self._running[job_id], action) for job_id, action in due]
 
-    def _climb(self, job_id: int, now: float) -> Action | None:
+    def _limited(self) -> dict[int, Limited]:
+        return {
+            job_id: Limited(running.child.pid, running.mark, running.lease.memory, self._sweeper.family(running.mark))
+            for job_id, running in self._running.items()
+            if running.lease.memory is not None and running.ladder.reason is None
+        }
+
+    def _take(self, running: Running, action: Action) -> Taken:
+        child, reason = running.child, running.ladder.reason
+        assert reason is not None
+        if action is Action.ASK and reason.value in ENDS:
+            running.request.ask(reason.value, running.why or text_of(reason))
+        elif action is Action.DUMP and catches(child.pid, DUMP_SIGNAL):
+            self._children.signal(child, DUMP_SIGNAL, group=False)
+        elif action.signal is not None:
+            self._children.signal(child, action.signal, group=True)
+        return Taken(running.lease.job_id, running.lease.attempt, reason, action)
+
+    def _climb(self, job_id: int, now: float) -> tuple[Action, ...]:
         running = self._running[job_id]
         ladder = running.ladder
-        if running.overdue_at is not None and now >= running.overdue_at:
-            ladder = stop(ladder, Reason.TIMEOUT, now)
-        elif ladder.reason is None and now >= running.child.forked_at + HANDLER_REACHED_WITHIN:
-            ladder = ladder if self._reached(running) else stop(ladder, Reason.NOT_REACHED, now)
-        ladder, action = next_action(ladder, now, self._kill_grace)
+        is_overdue = running.overdue_at is not None and now >= running.overdue_at
+        if ladder.reason is None and (is_overdue or now >= running.child.forked_at + HANDLER_REACHED_WITHIN):
+            if not self._reached(running) and not (is_overdue and self._preloaded):  # an import may take its time
+                ladder = stop(ladder, Reason.NOT_REACHED, now)
+            elif is_overdue:
+                ladder = stop(ladder, Reason.TIMEOUT, now)
+        ladder, actions = next_actions(ladder, now, self._kill_grace)
         self._running[job_id] = replace(running, ladder=ladder)
-        return action
+        return actions
 
     def _reached(self, running: Running) -> bool:
         return HANDLER_REACHED in self._children.reports(running.child)
 
     def next_due(self) -> float | None:
         """When `step_ladders` or `reap` has something to do by time alone, on the boot-time clock."""
-        times = [self._sweeper.next_due()]
+        times = [self._sweeper.next_due(), self._memory.next_due(wanted=bool(self._limited()))]
         for running in self._running.values():
             if running.ladder.reason is None:
                 times.append(running.overdue_at)
@@ -199,45 +204,47 @@ class Attempts:
     def reap(self, loop: Loop | None) -> list[Death]:
         """The attempts that are gone since the last call, with all that they had started."""
         now = boottime()
-        for ended in self._children.reap():
+        self.outputs.look()
+        self._oom_kills.look(now)
+        dead = self._children.reap()
+        killed = [ended for ended in dead if is_unexplained(self._running[ended.child.key], ended)]
+        oom = self._oom_kills.explain(len(killed))
+        for ended in dead:
             if loop is not None:
                 loop.unwatch(ended.child.pidfd)
             running = self._running.pop(ended.child.key)
-            mark = mark_of(running.lease.fence)
-            self._ending[ended.child.key] = _Ending(mark, _death(running, ended))
+            mark = running.mark
+            self._ending[ended.child.key] = _Ending(mark, death_of(running, ended, oom if ended in killed else Oom.NO))
             self._sweeper.bury(mark, now)
         self._sweeper.run(now)
         swept = {job_id: self._sweeper.take(ending.mark, now) for job_id, ending in self._ending.items()}
-        return [
-            replace(self._ending.pop(job_id).death, strays=strays)
+        deaths = [
+            self._ending.pop(job_id).death.with_rest(strays, self.outputs.take(job_id))
             for job_id, strays in swept.items()
             if strays is not None
         ]
+        self._free_devices(deaths)
+        return deaths
+
+    def _free_devices(self, deaths: Iterable[Death]) -> None:
+        """What cannot be killed, or may as well be of an attempt that goes on, may use the units yet."""
+        for death in deaths:
+            job_id, mark = death.lease.job_id, mark_of(death.lease.fence)
+            if any(is_running(*process) for process in self._sweeper.suspects(mark)):
+                self._in_doubt.setdefault(job_id, []).append(mark)
+            elif job_id not in self._in_doubt:
+                self.devices.give_back(job_id)
+        for job_id, marks in list(self._in_doubt.items()):
+            last = [process for mark in marks for process in self._sweeper.suspects(mark)]
+            # What is gone since the last pass may have forked before: the next pass tells.
+            if all(probe(*process) is Liveness.ZOMBIE for process in last):
+                del self._in_doubt[job_id]
+                self.devices.give_back(job_id)
 
     def alive(self) -> dict[int, int]:
         """Job id -> attempt of the children that live: the same process as forked, and not a zombie."""
         return {
             job_id: running.lease.attempt
             for job_id, running in self._running.items()
-            if probe(running.child.pid, running.child.start_ticks) in (Liveness.ALIVE, Liveness.STOPPED)
+            if is_running(running.child.pid, running.child.start_ticks)
         }
-
-
-def _death(running: Running, ended: Ended[int]) -> Death:
-    evidence = Evidence(
-        fence=running.lease.fence,
-        pid=ended.child.pid,
-        start_ticks=ended.child.start_ticks,
-        exit_code=ended.exit_code,
-        signal=None if ended.signal is None else signal_name(ended.signal),
-        cpu_seconds=ended.cpu_seconds,
-        max_rss_bytes=ended.max_rss_bytes,
-    )
-    if FINALIZED in ended.reports:
-        return Death(running.lease, running.job_type, evidence, None)
-    outcome = cause_of_death(
-        exit_code=ended.exit_code, signal=ended.signal, reports=ended.reports, asked=running.ladder.reason
-    )
-    if running.job_type.is_fatal(outcome.cause):
-        outcome = replace(outcome, fatal=True)
-    return Death(running.lease, running.job_type, evidence, outcome)

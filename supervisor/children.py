@@ -1,65 +1,32 @@
-"""The table of live children. The one place that forks, waits and signals; it decides nothing and knows no jobs."""
+"""The table of live children. The one place that starts processes, waits and signals; it decides nothing and knows no
+jobs."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Generic, NoReturn, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any, Generic, NoReturn
 
+from sqljobs.supervisor.child_process import REPORT_FD, K, Program
+from sqljobs.supervisor.child_process import Child as Child
+from sqljobs.supervisor.child_process import Ended as Ended
+from sqljobs.supervisor.child_process import ForkFailed as ForkFailed
+from sqljobs.supervisor.child_process import ThreadsAlive as ThreadsAlive
 from sqljobs.supervisor.liveness import other_threads, start_ticks_of
 from sqljobs.supervisor.sightings import Sighting, sight
 from sqljobs.supervisor.signal_mask import signals_blocked
-
-K = TypeVar("K", bound=Hashable)
 
 OWN_FAULT = 70
 # What a pipe holds by default: one read of that size empties it.
 _PIPE_BYTES = 65536
 # A dead child that is only looked at keeps its number from being given away.
 _LOOK_ONLY = os.WEXITED | os.WNOHANG | os.WNOWAIT
-
-
-class ThreadsAlive(RuntimeError):
-    """A fork was refused: the child would inherit locks held by threads that it does not have."""
-
-
-class ForkFailed(OSError):
-    """The kernel refused a process, or what is needed to watch over it; nothing was left behind."""
-
-
-@dataclass(frozen=True)
-class Child(Generic[K]):
-    """A forked process, not yet reaped. `forked_at`: CLOCK_BOOTTIME in seconds, just before the fork.
-
-    `pidfd` becomes readable when the process ends; `report_fd` belongs to `Children`."""
-
-    key: K
-    pid: int
-    start_ticks: int
-    pidfd: int
-    report_fd: int
-    forked_at: float
-
-
-@dataclass(frozen=True)
-class Ended(Generic[K]):
-    """How a child ended. Both `exit_code` and `signal` None: the status was lost to other code in this process.
-
-    `cpu_seconds` and `max_rss_bytes` (the largest process, pages shared with the parent included) cover the child
-    and the descendants that it waited for. `child.pidfd` is closed: unwatch it before anything is opened."""
-
-    child: Child[K]
-    exit_code: int | None
-    signal: int | None
-    cpu_seconds: float
-    max_rss_bytes: int
-    reports: bytes
 
 
 class Children(Generic[K]):
@@ -91,12 +58,19 @@ class Children(Generic[K]):
 
         The child starts with all signals blocked; `run` must unblock them. Whatever `run` raises or returns ends
         the child with exit code 70. Raises `ThreadsAlive`, `ForkFailed`, and KeyError for a key in use."""
+        return self._start(key, lambda report_fd: _fork(run, report_fd))
+
+    def execute(self, key: K, program: Program) -> Child[K]:
+        """Start `program`; whatever threads this process has. Raises `ForkFailed`, and KeyError for a key in use."""
+        return self._start(key, lambda report_fd: _execute(program, report_fd))
+
+    def _start(self, key: K, start: Callable[[int], int]) -> Child[K]:
         if key in self._table:
             raise KeyError(f"{key!r} has a child already")
-        # Else a handler of the parent could run in the child, or an exception from one lose a child just forked.
+        # Else a handler of the parent could run in the child, or an exception from one lose a child just started.
         with signals_blocked():
             try:
-                child = _fork(key, run)
+                child = _watched(key, start)
             except OSError as error:
                 raise ForkFailed(error.errno, f"cannot start a child process: {error.strerror}") from error
             self._table[key], self._reports[key] = child, b""
@@ -151,17 +125,13 @@ class Children(Generic[K]):
         )
 
 
-def _fork(key: K, run: Callable[[int], NoReturn]) -> Child[K]:
-    if threads := other_threads():
-        raise ThreadsAlive(f"cannot fork while other threads run ({', '.join(threads)}): try --no-preload")
+def _watched(key: K, start: Callable[[int], int]) -> Child[K]:
     report_fd, write_fd = os.pipe2(os.O_CLOEXEC)
     pid = pidfd = -1
     try:
         os.set_blocking(report_fd, False)
         forked_at = time.clock_gettime(time.CLOCK_BOOTTIME)
-        pid = os.fork()
-        if pid == 0:
-            _run_as_child(run, write_fd)
+        pid = start(write_fd)
         pidfd = os.pidfd_open(pid)
         start_ticks = start_ticks_of(pid)
         if start_ticks is None:
@@ -176,6 +146,33 @@ def _fork(key: K, run: Callable[[int], NoReturn]) -> Child[K]:
     finally:
         os.close(write_fd)
     return Child(key, pid, start_ticks, pidfd, report_fd, forked_at)
+
+
+def _fork(run: Callable[[int], NoReturn], report_fd: int) -> int:
+    if threads := other_threads():
+        raise ThreadsAlive(f"cannot fork while other threads run ({', '.join(threads)}): use start_method='spawn'")
+    return os.fork() or _run_as_child(run, report_fd)
+
+
+def _execute(program: Program, report_fd: int) -> int:
+    wanted = {**program.descriptors, REPORT_FD: report_fd}
+    actions: list[tuple[Any, ...]] = []
+    with ExitStack() as copies:
+        # Copies above all numbers that are wanted, so that none takes the place of one that is yet to be moved.
+        above = max(wanted) + 1
+        for number, source in sorted(wanted.items()):
+            copy = fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
+            copies.callback(os.close, copy)
+            actions.append((os.POSIX_SPAWN_DUP2, copy, number))
+        place: dict[str, Any] = {"setsid": True} if program.leads_session else {"setpgroup": 0}
+        return os.posix_spawn(
+            program.arguments[0],
+            list(program.arguments),
+            dict(program.environment),
+            file_actions=actions,
+            setsigmask=program.blocked,
+            **place,
+        )
 
 
 def _run_as_child(run: Callable[[int], NoReturn], report_fd: int) -> NoReturn:

@@ -11,29 +11,35 @@ from pathlib import Path
 from typing import Any
 
 from sqljobs.schema.errors import InvalidJob
+from sqljobs.schema.limit_rules import KEYWORDS, check_limit
 from sqljobs.schema.renderings import one_line, shown
 from sqljobs.schema.values import nearest
+from sqljobs.supervisor.devices import units_by_name, variables_by_name
 
 DEFAULT_URL = "sqlite:///sqljobs.db"
 FILE_NAME = "sqljobs.toml"
 TOP_KEYS = ("url", "schema", "run", "limits", "devices")
-LISTS = ("handlers", "only_type", "only_group")
+LISTS = ("handlers", "only_type", "only_group", "device", "device_env")
+DEVICE_KEYS = ("units", "env")
 RUN_KEYS = (
     *LISTS,
     *("app_dir", "slots", "name", "until_idle", "heartbeat", "ttl", "deadline", "kill_grace", "grace", "poll"),
-    *("aging", "on_lease_lost"),
+    *("aging", "on_lease_lost", "preload", "no_preload", "start_method"),
 )
-RUN_KEYS_NOT_YET = ("device", "device_env", "no_preload", "start_method")
-NOT_YET = "not built yet in this version of sqljobs: take it out"
+SWITCHES = ("until_idle", "preload", "no_preload")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What holds for one call of the command line. `run`: keywords of `Supervisor`, and `handlers`, `app_dir`."""
+    """What holds for one call of the command line. `run`: keywords of `Supervisor`, and `handlers`, `app_dir`.
+
+    `device` and `device_env` in it: what [devices.NAME] and, over these, [run] say. `limits`: keywords of `set_limit`,
+    by name."""
 
     url: str = field(repr=False)  # it may hold a password
     schema: str | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def effective_config(
@@ -47,6 +53,7 @@ def effective_config(
         url=url or environ.get("SQLJOBS_URL") or _url_of_file(environ) or stored.get("url") or DEFAULT_URL,
         schema=schema or environ.get("SQLJOBS_SCHEMA") or stored.get("schema") or None,
         run=stored.get("run", {}),
+        limits=stored.get("limits", {}),
     )
 
 
@@ -91,20 +98,55 @@ def _checked(file: str, stored: dict[str, Any]) -> dict[str, Any]:
     for key in ("run", "limits", "devices"):
         if not isinstance(stored.get(key, {}), dict):
             raise InvalidJob(f"{file}: {key} must be a table: write [{key}] above its keys")
-    for key in ("limits", "devices"):
-        if stored.get(key):
-            raise InvalidJob(f"{file}: [{key}.{one_line(next(iter(stored[key])))}] is {NOT_YET}")
-    return {**stored, "run": _checked_run(file, stored.get("run", {}))}
+    _check_limits(file, stored.get("limits", {}))
+    run = _checked_run(file, stored.get("run", {}))
+    return {**stored, "run": {**run, **_devices(file, stored.get("devices", {}), run)}}
+
+
+def _devices(file: str, tables: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """The keys `device` and `device_env` of `run`, with what [devices.NAME] says of other devices."""
+    for name, table in tables.items():
+        place = f"[devices.{one_line(name)}]"
+        if not isinstance(table, dict):
+            raise InvalidJob(f"{file}: {one_line(name)} in [devices] must be a table: write {place} above its keys")
+        if not table:
+            raise InvalidJob(f'{file}: {place} is empty: write units = ["0", "1"] below it')
+        for key in table:
+            if key not in DEVICE_KEYS:
+                raise InvalidJob(f"{file}: unknown key {shown(key)} in {place}{nearest(key, DEVICE_KEYS)}")
+    units = {name: table["units"] for name, table in tables.items() if "units" in table}
+    variables = {name: table["env"] for name, table in tables.items() if "env" in table}
+    try:
+        merged: dict[str, Any] = {
+            "device": {**units_by_name(units), **units_by_name(run.get("device", ()))},
+            "device_env": {**variables_by_name(variables), **variables_by_name(run.get("device_env", ()))},
+        }
+    except InvalidJob as error:
+        raise InvalidJob(f"{file}: {error}") from None
+    return {key: value for key, value in merged.items() if value}
+
+
+def _check_limits(file: str, limits: dict[str, Any]) -> None:
+    for name, said in limits.items():
+        where = f"{file}: [limits.{one_line(name)}]"
+        if not isinstance(said, dict):
+            raise InvalidJob(f"{where} must be a table, such as [limits.gpu] with resource = 1 below it")
+        for key in said:
+            if key not in KEYWORDS:
+                raise InvalidJob(f"{where}: unknown key {shown(key)}{nearest(key, KEYWORDS)}")
+        try:
+            check_limit(name, **said)
+        except InvalidJob as error:
+            raise InvalidJob(f"{where}: {error}") from None
 
 
 def _checked_run(file: str, run: dict[str, Any]) -> dict[str, Any]:
     for key in run:
-        if key in RUN_KEYS_NOT_YET:
-            raise InvalidJob(f"{file}: {key} in [run] is {NOT_YET}")
         if key not in RUN_KEYS:
             raise InvalidJob(f"{file}: unknown key {shown(key)} in [run]{nearest(key, RUN_KEYS)}")
-    if not isinstance(run.get("until_idle", False), bool):
-        raise InvalidJob(f"{file}: until_idle in [run] must be true or false")
+    for key in SWITCHES:
+        if not isinstance(run.get(key, False), bool):
+            raise InvalidJob(f"{file}: {key} in [run] must be true or false")
     if not isinstance(run.get("app_dir", ""), str):
         raise InvalidJob(f"{file}: app_dir in [run] must be the text of a path")
     return {**run, **{key: _texts(file, key, run[key]) for key in LISTS if key in run}}

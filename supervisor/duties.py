@@ -1,4 +1,5 @@
-"""Duties that any supervisor does for all: late edges, what was left to do, jobs that fall due, lapsed leases."""
+"""Duties that any supervisor does for all: late edges, what was left to do, jobs that fall due, lapsed leases, and
+what no limit counts any more."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 from sqljobs.schema import chores, late_edges, ready
 from sqljobs.schema.glance import glance
 from sqljobs.schema.leases import held_by
+from sqljobs.schema.old_charges import counts_in_windows, forget_old_charges
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.ready import Wanted
 from sqljobs.schema.transactions import Database, Transaction
@@ -15,6 +17,8 @@ from sqljobs.supervisor.reaping import write_end
 from sqljobs.supervisor.reclaiming import Reclaimer
 
 ORPHANED = Outcome(Cause.INTERRUPTED, error="claimed, but its child was never started: the claim's COMMIT seemed lost")
+
+FORGET_SECONDS = 30.0
 
 
 class Duties:
@@ -31,7 +35,7 @@ class Duties:
         self._heartbeat = heartbeat
         self._backoff_of = backoff_of
         self._log = log
-        self._reclaim_at = 0.0
+        self._reclaim_at = self._forget_at = 0.0
         self.next_due: float | None = None
 
     def run(self, now: float, known: Collection[int], wanted: Wanted) -> tuple[bool, bool]:
@@ -52,6 +56,9 @@ class Duties:
         if now >= self._reclaim_at:
             self._reclaim_at = now + self._heartbeat
             changed |= self._reclaim(now)
+            if now >= self._forget_at and self._database.read("windows", counts_in_windows):
+                self._forget_at = now + FORGET_SECONDS
+                self._database.transaction("forget", forget_old_charges, settle=lambda _: 0)
             changed |= self._release_orphans(known)
         return changed, changed or seen.ready
 

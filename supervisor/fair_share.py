@@ -1,7 +1,7 @@
 """Who runs next: pure decisions over the ready jobs, the jobs in flight and the groups' use. No clock, no database."""
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,13 +13,16 @@ _HALF = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A ready job. `created_at` in seconds since the epoch, `weight` at least 1, a higher `priority` runs earlier."""
+    """A ready job. `created_at` in seconds since the epoch, `weight` at least 1, a higher `priority` runs earlier.
+
+    `lane`: the same for jobs of a group that use the same."""
 
     job_id: int
     group: str
     weight: int
     priority: int
     created_at: float
+    lane: Hashable = None
 
 
 @dataclass(frozen=True)

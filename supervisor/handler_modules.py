@@ -17,6 +17,7 @@ from sqljobs.schema.errors import BadHandlers
 from sqljobs.schema.payloads import safe_text
 from sqljobs.schema.renderings import shown
 from sqljobs.schema.values import nearest
+from sqljobs.supervisor.liveness import other_threads, resident_bytes, thread_ids
 from sqljobs.worker_runtime.registry import JobType, forget_module, provided_by
 
 Handlers = str | os.PathLike[str] | ModuleType
@@ -31,7 +32,7 @@ def load_handlers(
     """The job types that `handlers` (one, or several) provide; `app_dir` is where module names are looked for.
 
     Raises `BadHandlers`, naming file and line, for a module that does not import, registers a name twice, or none."""
-    listed = [handlers] if isinstance(handlers, (str, os.PathLike, ModuleType)) else list(handlers)
+    listed = _listed(handlers)
     if not listed:
         raise BadHandlers("no handlers: name a module or a file that declares job types")
     modules = [_load(item, Path(app_dir)) for item in listed]
@@ -42,12 +43,65 @@ def load_handlers(
     return provided
 
 
+def load_preloaded(
+    handlers: Handlers | Iterable[Handlers], *, app_dir: str | os.PathLike[str], only: Sequence[str]
+) -> dict[str, JobType]:
+    """The same, narrowed to the types `only`, for a process that forks: an import must leave no thread running, whose
+    locks a child would inherit. Raises `BadHandlers`."""
+    before = thread_ids()
+    loaded = narrowed(load_handlers(handlers, app_dir=app_dir), only)
+    if threads := other_threads(before):
+        raise BadHandlers(
+            f"importing the handlers left threads running ({', '.join(threads)}), which a fork does not copy: use"
+            " --no-preload, or start them in a job"
+        )
+    refuse_outgrown(loaded, resident_bytes(os.getpid()))
+    return loaded
+
+
+def refuse_outgrown(job_types: Mapping[str, JobType], held: int) -> None:
+    """A child begins with all that is loaded, `held` bytes: with more than its limit it would be killed at once.
+    Raises `BadHandlers`."""
+    for name, job_type in sorted(job_types.items()):
+        limit = job_type.defaults.memory
+        if limit is not None and held > limit:
+            raise BadHandlers(
+                f"the memory limit of {name!r}, {limit / 2**20:,.1f} MiB, is below the {held / 2**20:,.1f} MiB that"
+                " a process holds after importing the handlers: raise it, or import less"
+            )
+
+
+def located(handlers: Handlers | Iterable[Handlers]) -> list[Handlers]:
+    """The same handlers, wherever this process goes: files by their absolute names."""
+    return [item if isinstance(item, ModuleType) else _absolute(os.fspath(item)) for item in _listed(handlers)]
+
+
+def by_name(handlers: Handlers | Iterable[Handlers]) -> list[str]:
+    """The same handlers as another process finds them: absolute files, and names of modules. Raises `BadHandlers`."""
+    names = [item.__name__ if isinstance(item, ModuleType) else os.fspath(item) for item in located(handlers)]
+    if "__main__" in names:
+        raise BadHandlers("a job cannot import the program that you have started: put the handlers in another file")
+    return names
+
+
+def _absolute(text: str) -> str:
+    return str(Path(text).resolve()) if _is_file(text) else text
+
+
+def _listed(handlers: Handlers | Iterable[Handlers]) -> list[Handlers]:
+    return [handlers] if isinstance(handlers, (str, os.PathLike, ModuleType)) else list(handlers)
+
+
+def _is_file(text: str) -> bool:
+    return text.endswith(".py") or os.sep in text
+
+
 def _load(item: Handlers, app_dir: Path) -> ModuleType:
     if isinstance(item, ModuleType):
         return item
     text = os.fspath(item)
     try:
-        if text.endswith(".py") or os.sep in text:
+        if _is_file(text):
             return _load_file(Path(text))
         if not all(part.isidentifier() for part in text.split(".")):
             raise BadHandlers(f"handlers {text!r} is neither a module's name nor a .py file")

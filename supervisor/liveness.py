@@ -8,7 +8,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -72,6 +72,11 @@ def probe(pid: int, start_ticks: int) -> Liveness:
     return Liveness.STOPPED if status in _STOPPED else Liveness.ALIVE
 
 
+def is_running(pid: int, start_ticks: int) -> bool:
+    """Whether `probe` finds this process neither gone nor dead."""
+    return probe(pid, start_ticks) in (Liveness.ALIVE, Liveness.STOPPED)
+
+
 def _unknown(error: OSError) -> Liveness:
     """Nobody is held for dead because this process is short of descriptors or memory."""
     if error.errno in SHORTAGES:
@@ -90,18 +95,58 @@ def _is_hidden(pid: int) -> bool:
     return not os.path.exists(f"/proc/{pid}/stat")
 
 
+def resident_bytes(pid: int) -> int:
+    """Memory of this process that is resident, shared pages included; 0 when it is gone."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
+        return 0
+
+
+def proportional_bytes(pid: int) -> int:
+    """The same, with each shared page counted as its part among the processes that share it.
+
+    Where the kernel does not say, the resident pages that are not shared; 0 when the process is gone."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
+            found = [int(line.split()[1]) * 1024 for line in rollup if line.startswith(b"Pss:")]
+        if found:
+            return found[0]
+        info = psutil.Process(pid).memory_info()
+        return int(info.rss - info.shared)
+    except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
+        return 0
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether this process has a handler of its own for signal `number`, which would end it otherwise."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as status:
+            caught = [int(line.split()[1], 16) for line in status if line.startswith(b"SigCgt:")]
+    except OSError:
+        return False
+    return bool(caught) and bool(caught[0] >> (number - 1) & 1)
+
+
 def probe_all(processes: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Liveness]:
     """`probe` for each (pid, start ticks)."""
     return {(pid, ticks): probe(pid, ticks) for pid, ticks in processes}
 
 
-def other_threads() -> list[str]:
-    """Names of this process's threads beside the main one, those of C libraries too; a fork would not copy them."""
+def thread_ids() -> frozenset[str]:
+    """The kernel's numbers of this process's threads."""
+    return frozenset(os.listdir("/proc/self/task"))
+
+
+def other_threads(besides: Collection[str] = ()) -> list[str]:
+    """Names of this process's threads beside the main one and `besides`, those of C libraries too; a fork would not
+    copy them."""
+    expected = {*besides, str(os.getpid())}
     deadline = time.monotonic() + _THREADS_SETTLE_SECONDS
-    while len(tasks := os.listdir("/proc/self/task")) > 1:
+    while tasks := sorted(thread_ids() - expected, key=int):
         if time.monotonic() > deadline:
             known = {str(thread.native_id): thread.name for thread in threading.enumerate()}
-            return [known.get(task) or _name_of(task) for task in tasks if task != str(os.getpid())]
+            return [known.get(task) or _name_of(task) for task in tasks]
         time.sleep(0.001)
     return []
 

@@ -12,15 +12,18 @@ from typing import Any
 
 
 class Loop:
-    """Waits for descriptors and signals; main thread only. Close it to give back all that it took over."""
+    """Waits for descriptors and signals; main thread only. Close it to give back all that it took over.
 
-    def __init__(self) -> None:
+    `upkeep` is called before each waiting, and returns the longest that this may last (None: any)."""
+
+    def __init__(self, upkeep: Callable[[], float | None] = lambda: None) -> None:
         # Not epoll: its set lives in the kernel, and a forked child's copy of a closed descriptor stays in it.
         self._selector = selectors.PollSelector()
         self._caught: dict[int, Any] = {}
         self._signals: list[int] = []
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
         self._replaced_wakeup_fd = -1
+        self._upkeep = upkeep
 
     def watch(self, fd: int, callback: Callable[[], None]) -> None:
         """Call `callback` whenever `fd` is readable (a pidfd: when its process has ended), until `unwatch`.
@@ -36,8 +39,12 @@ class Loop:
 
     def run_once(self, timeout_seconds: float | None) -> int:
         """Wait until something is ready or the time is over (None: for ever), then call what is due, once each.
+        Shorter, with nothing called, when the upkeep wants it.
 
         Returns how many callbacks were called and signals wait to be taken; at once while any signal does."""
+        longest = self._upkeep()
+        if longest is not None:
+            timeout_seconds = longest if timeout_seconds is None else min(longest, timeout_seconds)
         if self._signals:
             timeout_seconds = 0
         called = 0

@@ -11,7 +11,7 @@ from sqljobs.schema.moves import Fence
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.transactions import Database
 
-LOST = Outcome(Cause.LOST, error="lost: its supervisor renewed the lease no more, and no end was written")
+LOST = Outcome(Cause.LOST, error="lost: its supervisor renewed the lease no more, and no end was written", died=True)
 
 
 class Reclaimer:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from sqlalchemy import Engine, QueuePool
+from sqlalchemy import Engine
 
 from sqljobs.schema import migrate
-from sqljobs.schema.engine import create_own_engine, is_memory, parse_url
+from sqljobs.schema.engine import is_memory, parse_url
 from sqljobs.schema.errors import InvalidJob, NotInitialised
 from sqljobs.schema.supervisors import Registration, SeenSupervisor, mark_gone, read_supervisors, register
 from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.liveness import Liveness, boot_id, own_process, probe
+from sqljobs.supervisor.own_engine import own_engine
 from sqljobs.supervisor.settings import Settings
+from sqljobs.worker_runtime.registry import JobType
 
 _STARTS_OF_THIS_PROGRAM: set[str] = set()
 
@@ -38,17 +39,17 @@ def open_database(url_or_engine: str | Engine, *, answer_seconds: float) -> Data
     if isinstance(url_or_engine, Engine):
         engine = url_or_engine
     else:
-        url = parse_url(url_or_engine)
-        # One connection for the loop and a spare: a supervisor may hold slots + 3 sessions with its children. Kept open
-        # on SQLite, too, where the last one to close pays for a checkpoint.
-        options: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 1}
-        engine = create_own_engine(url, answer_seconds=answer_seconds, **options)
+        engine = own_engine(url_or_engine, answer_seconds=answer_seconds)
     if is_memory(engine.url):
         raise InvalidJob("a supervisor needs a database that its children can open, too: name a SQLite file")
     refuse_missing_file(engine)
     database = Database.of(engine, busy_for=answer_seconds, must_exist=True)
-    migrate.check_server(database)
-    migrate.check(database)
+    try:
+        migrate.check_server(database)
+        migrate.check(database)
+    finally:
+        if engine is not url_or_engine:
+            engine.dispose()  # where the start is refused after this, nobody would close what the pool has
     return database
 
 
@@ -60,8 +61,9 @@ def refuse_missing_file(engine: Engine) -> None:
         raise NotInitialised(f"there is no file {name}: run `sqljobs init`, or check --url")
 
 
-def register_this_process(database: Database, settings: Settings, types: Sequence[str]) -> tuple[str, str]:
-    """Write the row of this start; returns the name that it got, and its id. Raises `DatabaseUnavailable`."""
+def register_this_process(database: Database, settings: Settings, job_types: Mapping[str, JobType]) -> tuple[str, str]:
+    """Write the row of this start; returns the name that it got, and its id. Raises `DatabaseUnavailable`, and
+    `InvalidJob` for a unit of a device that another supervisor here has, too."""
     process = own_process()
     _retire_the_dead(database, settings)
     wanted = Registration(
@@ -72,12 +74,37 @@ def register_this_process(database: Database, settings: Settings, types: Sequenc
         pid=process.pid,
         start_ticks=process.start_ticks,
         slots=settings.slots,
-        types=types,
+        types=sorted(job_types),
         ttl=settings.ttl,
         heartbeat=settings.heartbeat,
+        devices=settings.devices.published(),
+        type_uses={name: uses for name in sorted(job_types) if (uses := job_types[name].defaults.uses)},
+        only_groups=settings.only_groups,
     )
     _STARTS_OF_THIS_PROGRAM.add(wanted.id)
-    return register(database, wanted), wanted.id
+    name = register(database, wanted)
+    try:
+        _refuse_shared_units(database, wanted)
+    except InvalidJob:
+        database.transaction("leave", lambda tx: mark_gone(tx, [wanted.id]), settle=lambda _: None)
+        raise
+    return name, wanted.id
+
+
+def _refuse_shared_units(database: Database, wanted: Registration) -> None:
+    """Each counts its own jobs, so that two would give one unit to two of them. After the registration: of two that
+    start at the same time none sees nothing.
+
+    Another pid namespace is another machine here: a container numbers its units for itself."""
+    for row in database.read("look", lambda tx: read_supervisors(tx, living=True)):
+        if row.id == wanted.id or row.boot_id != wanted.boot_id or is_over(row.id, row.pid, row.start_ticks):
+            continue
+        for name, device in (wanted.devices or {}).items():
+            if shared := sorted({*device["units"]} & {*(row.devices or {}).get(name, {}).get("units", ())}):
+                raise InvalidJob(
+                    f"the supervisor {row.name!r} on this machine has {name} {', '.join(shared)}, too: give each one"
+                    f" units of its own (--device {name}=...), or stop the other"
+                )
 
 
 def _retire_the_dead(database: Database, settings: Settings) -> None:

@@ -11,6 +11,7 @@ from sqljobs.schema.supervisors import PublishedUsage, drain_requested, heartbea
 from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.schema.wake import echo
 from sqljobs.supervisor.listening import Listening
+from sqljobs.supervisor.settings import Settings
 from sqljobs.supervisor.usage import UsageLedger
 
 
@@ -25,16 +26,14 @@ class Renewals:
         claimer: Claimer,
         supervisor_id: str,
         listening: Listening,
-        *,
-        heartbeat: float,
-        deadline: float,
+        settings: Settings,
     ) -> None:
         self._database = database
         self._claimer = claimer
         self._supervisor_id = supervisor_id
         self._listening = listening
-        self._heartbeat = heartbeat
-        self._deadline = deadline
+        self._heartbeat = settings.heartbeat
+        self._deadline = settings.deadline
         self._last_good: float | None = None
         self.next_at = 0.0
         self.drain_requested = False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sqljobs.schema import values
 from sqljobs.schema.durations import parse_duration
 from sqljobs.schema.errors import InvalidJob
+from sqljobs.supervisor.devices import DeviceRules, parse_devices
 from sqljobs.supervisor.liveness import usable_cpus
 
 Duration = float | str | timedelta
@@ -37,6 +38,9 @@ class Settings:
     until_idle: bool
     only_types: tuple[str, ...]
     only_groups: tuple[str, ...]
+    devices: DeviceRules = field(default_factory=DeviceRules)
+    start_method: str = "fork"
+    preload: bool = True
 
     @property
     def answer_seconds(self) -> float:
@@ -65,9 +69,15 @@ def check_settings(
     until_idle: bool = False,
     only_type: str | Sequence[str] = (),
     only_group: str | Sequence[str] = (),
+    device: str | Sequence[str] | Mapping[str, Sequence[str]] = (),
+    device_env: str | Sequence[str] | Mapping[str, str] = (),
+    start_method: str = "fork",
+    preload: bool | None = None,
+    no_preload: bool | None = None,
 ) -> Settings:
     """Settings from flags or keywords; `backend` is the database's kind. Raises `InvalidJob` for impossible ones."""
     fast, slow = _poll(poll)
+    values.check_choice("start_method", start_method, ("fork", "spawn"))
     settings = Settings(
         name=values.check_name("name", name if name is not None else socket.gethostname()),
         slots=_slots(slots),
@@ -85,6 +95,9 @@ def check_settings(
         until_idle=until_idle,
         only_types=_names("only_type", only_type),
         only_groups=_names("only_group", only_group),
+        devices=parse_devices(device, device_env),
+        start_method=start_method,
+        preload=_preload(start_method, preload, no_preload),
     )
     needed = settings.deadline + settings.kill_grace + settings.heartbeat
     if needed >= settings.ttl:
@@ -93,6 +106,19 @@ def check_settings(
             " a lease must outlive the children that it stands for"
         )
     return settings
+
+
+def _preload(start_method: str, preload: bool | None, no_preload: bool | None) -> bool:
+    """Both names are taken, that of the flag and the plain one; a fresh interpreter has nothing of what we import."""
+    for name, given in (("preload", preload), ("no_preload", no_preload)):
+        if given is not None and not isinstance(given, bool):
+            raise InvalidJob(f"{name} must be true or false, not {given!r}")
+    wanted = preload if no_preload is None else not no_preload
+    if preload is not None and wanted is not preload:
+        raise InvalidJob(f"preload is {preload} and no_preload is {no_preload}: give one of them")
+    if start_method == "spawn" and wanted:
+        raise InvalidJob("start_method 'spawn' cannot preload: each job imports the handlers itself; leave preload out")
+    return start_method == "fork" and wanted is not False
 
 
 def _slots(slots: int | None) -> int:

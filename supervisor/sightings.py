@@ -66,7 +66,8 @@ def marks_of(seen: Sighting) -> frozenset[Mark] | None:
     # Reading the memory of a process that hangs in the kernel may hang, too.
     if not seen.is_alive or seen.state == "D":
         return None
-    environ, maps = (_read(f"/proc/{seen.process.pid}/{name}") for name in ("environ", "maps"))
+    # In this order: an exec in between takes the mapping away, and shows the mark in the environment only from then on.
+    maps, environ = (_read(f"/proc/{seen.process.pid}/{name}") for name in ("maps", "environ"))
     found = marks_in(environ, maps)
     # An environment is never empty, but for a program that was given none, and within an exec.
     return found if found or environ else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import signal
 import threading
 from collections import Counter
@@ -13,32 +12,34 @@ from typing import Any
 from sqlalchemy import Engine
 
 from sqljobs.schema.claim import Claimer
-from sqljobs.schema.errors import BadHandlers, DatabaseUnavailable, Error
+from sqljobs.schema.errors import DatabaseUnavailable
 from sqljobs.schema.outcomes import Backoff
 from sqljobs.schema.rehearsal import rehearse
 from sqljobs.schema.supervisors import mark_gone, owner_of
 from sqljobs.schema.transactions import CommitUnknown
-from sqljobs.supervisor.adopting import adopting
-from sqljobs.supervisor.attempts import Attempts, Death, boottime
+from sqljobs.supervisor.attempts import Attempts, boottime
 from sqljobs.supervisor.claiming import Claiming
 from sqljobs.supervisor.duties import Duties
-from sqljobs.supervisor.handler_modules import Handlers, load_handlers, narrowed
+from sqljobs.supervisor.handler_modules import Handlers, located
+from sqljobs.supervisor.in_charge import in_charge, refuse_shared
 from sqljobs.supervisor.kill_ladder import Reason
 from sqljobs.supervisor.listening import Listening
-from sqljobs.supervisor.liveness import SHORTAGES, other_threads
+from sqljobs.supervisor.liveness import SHORTAGES
 from sqljobs.supervisor.logs import supervisor_log
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.outage import Outage
 from sqljobs.supervisor.reaping import log_ends, log_stopping, record_deaths
 from sqljobs.supervisor.registration import backend_of, open_database, register_this_process
 from sqljobs.supervisor.renewals import Renewals
+from sqljobs.supervisor.running import Death
 from sqljobs.supervisor.settings import check_settings
 from sqljobs.supervisor.shutdown import Shutdown
+from sqljobs.supervisor.stand_in import StandIn
+from sqljobs.supervisor.start_methods import start_method
 from sqljobs.supervisor.sweeping import Sweeper
 from sqljobs.supervisor.takeover import Takeover
 from sqljobs.supervisor.usage import UsageLedger
 from sqljobs.supervisor.wakeups import Wakeups
-from sqljobs.worker_runtime.post_fork import known_engines
 
 
 class Supervisor:
@@ -46,8 +47,8 @@ class Supervisor:
 
     `url_or_engine`: the database. `handlers`: module name, file, module object, or a list of these. Keywords are the
     long flags of `sqljobs run`: slots, name, heartbeat, ttl, deadline, kill_grace, grace, poll, aging, on_lease_lost,
-    until_idle, only_type, only_group. Main thread only. Raises `BadHandlers`, `InvalidJob`, `DatabaseUnavailable`,
-    `NotInitialised`, `SchemaOutdated` at once."""
+    until_idle, only_type, only_group, device, device_env (text or mapping), start_method, preload. Main thread only.
+    Raises `BadHandlers`, `InvalidJob`, `DatabaseUnavailable`, `NotInitialised`, `SchemaOutdated` at once."""
 
     def __init__(
         self,
@@ -60,15 +61,12 @@ class Supervisor:
         self._engine_is_users = isinstance(url_or_engine, Engine)
         self.settings = check_settings(backend=backend_of(url_or_engine), **options)
         self._database = open_database(url_or_engine, answer_seconds=self.settings.answer_seconds)
-        loaded = load_handlers(handlers, app_dir=app_dir)
-        self._job_types = narrowed(loaded, self.settings.only_types)
-        if threads := other_threads():
-            raise BadHandlers(
-                f"importing the handlers left threads running ({', '.join(threads)}): start them in a job"
-            )
+        handlers = located(handlers)
+        method = start_method(url_or_engine, handlers, app_dir, self.settings)
+        self._stand_in = StandIn(method, url_or_engine, handlers, app_dir, options)
+        self._job_types = method.job_types
         self._sweeper = Sweeper()
-        times = {"kill_grace": self.settings.kill_grace, "reconnect_for": self.settings.reconnect_for}
-        self._attempts = Attempts(self._database, known_engines(), self._sweeper, **times)
+        self._attempts = Attempts(self._database, method, self._sweeper, self.settings)
         self._ledger = UsageLedger()
         self._shutdown = Shutdown()
         self._deaths: list[Death] = []
@@ -79,32 +77,27 @@ class Supervisor:
 
     def run(self) -> int:
         """Work until drained, stopped or, with `until_idle`, idle. Returns the exit code: 0, 130 after Ctrl-C, 4 when
-        the last ends could not be written."""
-        if path := self._attempts.shares_sqlite():
-            raise BadHandlers(
-                f"a connection to {path} is open, which no child can share: close it, or open it in the job"
-            )
-        with Loop() as loop, adopting() as adopter:
-            self._loop = loop
-            self._sweeper.adopt(adopter)
-            # Before there is a row of ours that a signal could leave behind.
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
-                loop.catch(number)
-            try:
+        the last ends could not be written.
+
+        Where other threads are alive in this process a fork would copy their locks, but not them, and a child that
+        needs such a lock would wait for ever: then a fresh process becomes the supervisor, with the same settings. This
+        one waits for it, passes SIGTERM, SIGINT, SIGUSR1 and SIGHUP on, and takes it along when it dies. That is not
+        needed with `start_method="spawn"`, and not possible with an Engine in place of a URL (`Error`)."""
+        try:
+            if self._stand_in.is_needed():
+                with Loop() as self._loop:
+                    return self._stand_in.run(self._database, self._loop, self._shutdown, self.endings)
+            refuse_shared(self._attempts.shares_sqlite())
+            with in_charge(self._attempts.outputs.look, self._sweeper) as self._loop:
                 self._start()
-                # What is loaded by now stays: children need not walk, and so copy, it in their garbage collections.
-                gc.collect()
-                gc.freeze()
-                self._turn_until_finished(loop)
+                self._turn_until_finished(self._loop)
                 return self._leave()  # still deaf to signals: it has an end
-            finally:
-                self._loop = None
-                self._sweeper.adopt(None)
-                gc.unfreeze()
+        finally:
+            self._loop = None
 
     def _turn_until_finished(self, loop: Loop) -> None:
         pause = self.settings.poll_fast
-        wakeups = Wakeups(self._database, self._listening, poll_fast=self.settings.poll_fast, clock=boottime)
+        wakeups = Wakeups(self._database, self._listening, poll_fast=pause, clock=boottime)
         with contextlib.closing(self._listening):
             while not self._is_finished():
                 busy = self._turn(loop.take_signals())
@@ -114,7 +107,10 @@ class Supervisor:
                     wakeups.wait(loop, self._wait_for(pause), wanted=can_start)
 
     def tick(self) -> bool:
-        """One pass, without waiting, for embedding in a loop of one's own; returns whether there was anything to do."""
+        """One pass, without waiting, for embedding in a loop of one's own; returns whether there was anything to do.
+
+        The first one raises `Error` where other threads are alive (see `run`); while there are any later, nothing is
+        claimed."""
         self._start()
         return self._turn([])
 
@@ -133,21 +129,20 @@ class Supervisor:
     def _start(self) -> None:
         if self._registered:
             return
-        if threading.current_thread() is not threading.main_thread():
-            raise Error("a supervisor runs in the main thread: its children would die with any other")
+        self._stand_in.refuse_this_thread_and_others()
         settings, database = self.settings, self._database
         patient = database.patient(reconnect_for=settings.deadline)  # it was there a moment ago
-        name, self._id = register_this_process(patient, settings, sorted(self._job_types))
+        name, self._id = register_this_process(patient, settings, self._job_types)
         claimer = Claimer(owner_of(name, self._id), name, settings.ttl)
         rehearse(patient, claimer)
         self._log = supervisor_log(name)
         self._outage = Outage(self._log, boottime(), settings.heartbeat)
         self._listening = Listening(database, self._id, self._log, boottime)
-        times = {"heartbeat": settings.heartbeat, "deadline": settings.deadline}
-        self._renewals = Renewals(database, claimer, self._id, self._listening, **times)
+        self._renewals = Renewals(database, claimer, self._id, self._listening, settings)
         self._duties = Duties(database, claimer.owner, settings.heartbeat, self._backoff_of, self._log)
         self._takeover = Takeover(database, self._id, self._sweeper, settings.heartbeat, self._backoff_of, self._log)
-        self._claiming = Claiming(database, claimer, self._job_types, self._attempts, self._ledger, settings, self._log)
+        own = (self._attempts, self._takeover, self._ledger, settings, self._log)
+        self._claiming = Claiming(database, claimer, self._job_types, *own)
         self._registered = True
         self._log.info("supervisor started", slots=settings.slots, types=sorted(self._job_types))
 
@@ -246,5 +241,10 @@ class Supervisor:
         if now < self._outage.again_at:
             moments.append(self._outage.again_at)
         else:
-            moments += [self._renewals.next_at, self._duties.next_due, self._listening.next_due()]
+            moments += [
+                self._renewals.next_at,
+                self._duties.next_due,
+                self._listening.next_due(),
+                self._claiming.next_at,
+            ]
         return max(0.0, min(moment for moment in moments if moment is not None) - now)

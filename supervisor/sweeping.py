@@ -7,17 +7,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from sqljobs.supervisor.children import ended_child, kill_stray, reap_stray
 from sqljobs.supervisor.seen_marks import SeenMarks, is_within
 from sqljobs.supervisor.sightings import Process, Sighting, numbers, sightings
 from sqljobs.supervisor.strays import Adopter, Evidence, Head, Owners, doomed, families, tree_of
+from sqljobs.supervisor.swept import PASSES, Family, Swept, swept_of
 from sqljobs.worker_runtime.process_mark import Mark
 
-# A pass over /proc is no snapshot: the second one that finds nothing shows that nothing forked past the first.
-PASSES = 2
-PATIENCE_SECONDS = 10.0
 LOOK_SECONDS = 10.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 1.0
 # Where there are thousands of processes a pass takes long, and the loop has other work.
@@ -25,38 +23,13 @@ PAUSE_PER_PASS = 4.0
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-@dataclass
-class _Family:
-    """The processes of an attempt, or of a dead supervisor. `over_at`: boot-time clock; None while it goes on."""
-
-    over_at: float | None = None
-    passes: int = 0
-    killed: set[Process] = field(default_factory=set)
-    left: tuple[Process, ...] = ()
-
-    @property
-    def is_sought(self) -> bool:
-        return self.over_at is not None and self.passes < PASSES
-
-
-@dataclass(frozen=True)
-class Swept:
-    """What became of a family. `killed`: what was killed of it; `left`: what lives on all the same."""
-
-    killed: tuple[Process, ...] = ()
-    left: tuple[Process, ...] = ()
-
-
-NOTHING_LEFT = Swept()
-
-
 class Sweeper:
     """One for each supervisor. Its families: its own attempts, by mark, and dead supervisors, by id."""
 
     def __init__(self) -> None:
         self._heads: dict[Mark, Head] = {}
-        self._attempts: dict[Mark, _Family] = {}
-        self._hunted: dict[str, _Family] = {}
+        self._attempts: dict[Mark, Family] = {}
+        self._hunted: dict[str, Family] = {}
         self._hunted_since: dict[str, int] = {}
         self._ids: set[str] = set()
         self._owners: dict[Process, Owners] = {}
@@ -78,7 +51,7 @@ class Sweeper:
     def watch(self, mark: Mark, pid: int, start_ticks: int) -> None:
         """A child was forked for an attempt."""
         self._heads[mark] = Head(Process(pid, start_ticks))
-        self._attempts[mark] = _Family()
+        self._attempts[mark] = Family()
         self._ids.add(mark.supervisor_id)
         if self._adopter is None:
             self._not_adopted.add(mark)
@@ -98,11 +71,19 @@ class Sweeper:
 
     def take(self, mark: Mark, now: float) -> Swept | None:
         """What became of a buried attempt's family, once; None while it is looked for."""
-        swept = _result(self._attempts[mark], now)
+        swept = swept_of(self._attempts[mark], now)
         if swept is not None:
             del self._attempts[mark], self._heads[mark]
             self._not_adopted.discard(mark)
         return swept
+
+    def suspects(self, mark: Mark) -> list[Process]:
+        """What is, or may be, of this attempt, taken or not, as the last pass saw it: it may be of others, too."""
+        return [process for process, owners in self._owners.items() if mark in owners]
+
+    def family(self, mark: Mark) -> frozenset[Process]:
+        """What was of this attempt alone, as the last pass saw it."""
+        return frozenset(process for process, owners in self._owners.items() if owners == {mark})
 
     def marked_supervisors(self) -> set[str]:
         """The ids in the marks of all processes of this box that may be looked at."""
@@ -116,15 +97,14 @@ class Sweeper:
         if is_within(supervisor_id):
             return False
         self._strangers = {}
-        self._hunted[supervisor_id] = family = _Family()
+        self._hunted[supervisor_id] = family = Family()
         self._hunted_since[supervisor_id] = start_ticks
         self._begin(family, now)
         return True
 
     def take_hunted(self, supervisor_id: str, now: float) -> Swept | None:
         """As `take`; None, too, when it is not hunted."""
-        family = self._hunted.get(supervisor_id)
-        swept = _result(family, now) if family is not None else None
+        swept = swept_of(self._hunted[supervisor_id], now) if supervisor_id in self._hunted else None
         if swept is not None:
             del self._hunted[supervisor_id], self._hunted_since[supervisor_id]
         return swept
@@ -151,7 +131,7 @@ class Sweeper:
         self._again_at = now + self._pause
         self._not_before = now + (1 + PAUSE_PER_PASS) * (time.monotonic() - began)
 
-    def _begin(self, family: _Family, now: float) -> None:
+    def _begin(self, family: Family, now: float) -> None:
         family.over_at = now
         family.passes = 0
         self._pause, self._again_at = SHORTEST_PAUSE, 0.0
@@ -180,34 +160,39 @@ class Sweeper:
         if seen is None:
             return True
         heads = {head.process for head in self._heads.values() if head.reaped_at_ticks is None}
-        self._reap_orphans(seen, heads)
+        moving = self._reap_orphans(seen, heads)
         going_on = {mark for mark, family in self._attempts.items() if family.over_at is None}
         victims = doomed(seen, self._owners, going_on, heads)
         fresh = [one for one in victims if one.process not in self._refused]
         self._refused = {one.process for one in victims if one.process in self._refused or not kill_stray(one)}
-        self._count(victims)
+        self._count(victims, moving)
         return bool(fresh)
 
-    def _reap_orphans(self, seen: Sequence[Sighting], heads: Collection[Process]) -> None:
-        for one in seen:
-            adopted = self._adopter is not None and self._adopter.adopted(one)
-            if adopted and not one.is_alive and one.process not in heads:
-                reap_stray(one.process.pid)
+    def _reap_orphans(self, seen: Sequence[Sighting], heads: Collection[Process]) -> set[Mark | str]:
+        """Whose orphans had died: one that forks and ends, again and again, is seen dead where it is not seen alive."""
+        dead = [one.process for one in seen if not one.is_alive and one.process not in heads and self._is_adopted(one)]
+        for process in dead:
+            reap_stray(process.pid)
+        marks = {mark for process in dead for mark in self._owners.get(process, ())}
+        return {*marks, *(mark.supervisor_id for mark in marks)}
 
-    def _count(self, victims: Sequence[Sighting]) -> None:
+    def _is_adopted(self, one: Sighting) -> bool:
+        return self._adopter is not None and self._adopter.adopted(one)
+
+    def _count(self, victims: Sequence[Sighting], moving: Collection[Mark | str]) -> None:
         living: dict[Mark | str, set[Process]] = {}
         for one in victims:
             for mark in self._owners[one.process]:
                 living.setdefault(mark, set()).add(one.process)
                 living.setdefault(mark.supervisor_id, set()).add(one.process)
-        sought: list[tuple[Mark | str, _Family]] = [*self._attempts.items(), *self._hunted.items()]
+        sought: list[tuple[Mark | str, Family]] = [*self._attempts.items(), *self._hunted.items()]
         for key, family in sought:
             if family.over_at is not None:
                 mine = living.get(key) or set()
                 family.left = tuple(sorted(mine))
                 family.killed |= mine - self._refused
                 # What we may not kill is not waited for.
-                family.passes = 0 if mine - self._refused else family.passes + 1
+                family.passes = 0 if mine - self._refused or key in moving else family.passes + 1
 
     def _look(self) -> list[Sighting] | None:
         """All processes, but those that are known to be strangers; None when /proc cannot be read now, as without a
@@ -229,21 +214,11 @@ class Sweeper:
     def _note(self, seen: Sequence[Sighting]) -> None:
         since = list(self._hunted_since.values())
         since += [head.process.start_ticks for mark, head in self._heads.items() if mark in self._not_adopted]
-        oldest = min(since, default=None)
+        oldest = min(since, default=float("inf"))
 
         def may_be_marked(one: Sighting) -> bool:
-            if oldest is not None and one.process.start_ticks >= oldest:
-                return True
-            return self._adopter is not None and self._adopter.adopted(one)
+            return one.process.start_ticks >= oldest or self._is_adopted(one)
 
         self._marks.read(seen, may_be_marked)
         marks = self._marks.of(self._ids | self._hunted.keys())
         self._owners = families(seen, Evidence(self._heads, marks, self._owners, self._adopter))
-
-
-def _result(family: _Family, now: float) -> Swept | None:
-    if family.over_at is None:
-        return None
-    if family.passes >= PASSES or now - family.over_at >= PATIENCE_SECONDS:
-        return Swept(tuple(sorted(family.killed)), family.left)
-    return None

@@ -12,15 +12,15 @@ from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.supervisors import mark_gone
 from sqljobs.schema.takeovers import Held, Neighbour, held_with_processes, neighbours
 from sqljobs.schema.transactions import Database, Transaction
-from sqljobs.supervisor.liveness import Liveness, boot_id, probe
+from sqljobs.supervisor.liveness import boot_id, is_running
 from sqljobs.supervisor.reaping import log_swept
 from sqljobs.supervisor.registration import is_over
+from sqljobs.supervisor.sightings import Process
 from sqljobs.supervisor.sweeping import Sweeper
 
 TAKEN_OVER = Outcome(
-    Cause.LOST, error="lost: its supervisor is gone, with all processes of the attempt, and wrote no end"
+    Cause.LOST, error="lost: its supervisor is gone, with all processes of the attempt, and wrote no end", died=True
 )
-_DEAD = (Liveness.GONE, Liveness.ZOMBIE)
 
 
 class Takeover:
@@ -46,6 +46,17 @@ class Takeover:
         self._marked: set[str] | None = None
         self._look_at = 0.0
         self._dead: dict[str, Neighbour] = {}
+        self._has_looked = False
+        self._left: set[Process] = set()
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing lives here of what was seen of dead supervisors: what does may use their devices, and ours
+        may be the same. False before the first look.
+
+        Apart from the jobs of one that a job of which has started this very process: that is not looked for."""
+        self._left = {process for process in self._left if is_running(*process)}
+        return self._has_looked and not self._dead and not self._left
 
     def run(self, now: float) -> bool:
         """One step; returns whether anything was taken over. Raises `DatabaseUnavailable` or `CommitUnknown`."""
@@ -57,6 +68,7 @@ class Takeover:
             swept = self._sweeper.take_hunted(dead.id, now)
             if swept is not None:
                 del self._dead[dead.id]
+                self._left.update(swept.left)
                 log_swept(self._log, swept, of=dead.name)
                 changed |= self._take_over(dead, all_gone=not swept.left)
         return changed
@@ -75,10 +87,13 @@ class Takeover:
             if self._sweeper.hunt(neighbour.id, neighbour.start_ticks, now):
                 self._dead[neighbour.id] = neighbour
         self._marked = set()
+        self._has_looked = True
 
     def _take_over(self, dead: Neighbour, *, all_gone: bool) -> bool:
         held = self._database.read("held", lambda tx: held_with_processes(tx, dead.owner))
-        if held and not (all_gone and all(_is_dead(job) for job in held)):
+        alive = [job.process for job in held if job.process is not None and is_running(*job.process)]
+        self._left |= {Process(*process) for process in alive}
+        if held and (alive or not all_gone):
             self._log.warning("jobs of a dead supervisor are left to their leases: they have processes", of=dead.name)
             return False
         taken = [job for job in held if self._end(job)]
@@ -96,7 +111,3 @@ class Takeover:
             lambda tx: finalize(tx, job.fence, TAKEN_OVER, self._backoff_of(job.type)) is not None,
             settle=lambda tx: settle_finalize(tx, job.fence),
         )
-
-
-def _is_dead(job: Held) -> bool:
-    return job.process is None or probe(*job.process) in _DEAD

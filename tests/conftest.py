@@ -1,7 +1,10 @@
-"""What all tests share: real database servers (tests/servers). Nothing else belongs here."""
+"""What all tests share: real database servers (tests/servers), and a process that each leaves as it was."""
 
 import signal
 
+import pytest
+
+from sqljobs.worker_runtime import child_hooks, registry
 from tests.servers.fixtures import (
     db_url,
     pooled_url,
@@ -27,3 +30,10 @@ __all__ = [
 # A shell that runs us in the background has SIGINT ignored, and every process that a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handlers and hooks that a test loads into this process would check and disturb what later tests do."""
+    monkeypatch.setattr(registry, "_latest", dict(registry._latest))
+    monkeypatch.setattr(child_hooks, "_registered", list(child_hooks._registered))

@@ -17,7 +17,7 @@ from sqljobs.schema.payloads import is_model
 from sqljobs.schema.renderings import below, one_line, shown, type_name
 from sqljobs.schema.values import nearest
 from sqljobs.worker_runtime.hints import class_hints, described, unwrapped
-from sqljobs.worker_runtime.scalars import convert_choice, convert_scalar, is_scalar, refuse
+from sqljobs.worker_runtime.scalars import REFUSALS, convert_choice, convert_scalar, is_scalar, refuse
 
 JSON_SCALARS = frozenset({bool, int, float, str})
 _LISTS = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable)
@@ -179,7 +179,7 @@ def _built(
     """What `build` makes of the converted members, its own refusals turned into `InvalidJob`."""
     try:
         return build(*items, **(named or {}))
-    except Exception as problem:
+    except REFUSALS as problem:
         raise InvalidJob(f"{where} was refused: {type_name(type(problem))}: {one_line(problem)}") from problem
 
 

@@ -3,78 +3,111 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import inspect
 import os
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from sqlalchemy import Engine
 
 from sqljobs.schema.claim import Lease
-from sqljobs.schema.errors import CycleError, DatabaseUnavailable, DuplicateKey, InvalidJob, Refused, UnknownJob
-from sqljobs.schema.finalize import Spawned, finalize, settle_finalize, settle_start, start
+from sqljobs.schema.errors import BadHandlers, DatabaseUnavailable, InvalidJob
+from sqljobs.schema.finalize import settle_start, start
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.payloads import safe_text, safe_traceback, to_json
+from sqljobs.schema.renderings import one_line
 from sqljobs.schema.steps import step
-from sqljobs.schema.transactions import CommitUnknown, Database, NotCommitted, Transaction
+from sqljobs.schema.transactions import CommitUnknown, Database
 from sqljobs.worker_runtime.arguments import BoundCall, bind_arguments
+from sqljobs.worker_runtime.child_hooks import run_end_hooks, run_start_hooks
 from sqljobs.worker_runtime.current_job import set_current_job
 from sqljobs.worker_runtime.endings import Cancel, Fail, Retry, Snooze
-from sqljobs.worker_runtime.leftovers import roll_back_sqlite, watch_checkouts
+from sqljobs.worker_runtime.job_log import log_exception
+from sqljobs.worker_runtime.job_output import Streams, flush_all, identity
+from sqljobs.worker_runtime.leftovers import roll_back_sqlite
 from sqljobs.worker_runtime.post_fork import forget_inherited_connections, settle_in, silence_signals
 from sqljobs.worker_runtime.process_mark import mark_of, own_start_ticks
 from sqljobs.worker_runtime.registry import JobType
 from sqljobs.worker_runtime.running_job import RunningJob
+from sqljobs.worker_runtime.stack_dump import StackDump
+from sqljobs.worker_runtime.stop_request import StopRequest
+from sqljobs.worker_runtime.stopping import Stopper
+from sqljobs.worker_runtime.write_end import write_end
 
 HANDLER_REACHED = b"S"
 FINALIZED = b"F"
 REASON_BYTES = 2000
 STALE, UNREACHABLE = 75, 74
-REFUSALS = (InvalidJob, UnknownJob, CycleError, Refused, DuplicateKey)
+LEAVE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class ChildStart:
-    """What the parent hands to a child besides its lease. `reconnect_for`: seconds to look for a lost database."""
+    """What the parent hands to a child besides its lease. `reconnect_for`: seconds to look for a lost database.
+
+    `request`: what the parent asks it by to end; `dump`: where it leaves its stacks then. `device_env`: variables that
+    tell the job, and all that it starts, its units of devices. `output_fd`: open for
+    appending; takes all that the job prints."""
 
     database: Database
     job_type: JobType
     parent_pid: int
     engines: Sequence[Engine]
     reconnect_for: float
+    request: StopRequest
+    dump: StackDump
+    device_env: Mapping[str, str] = field(default_factory=dict)
+    output_fd: int | None = None
 
 
 def run_child(lease: Lease, given: ChildStart, report_fd: int) -> NoReturn:
     """Run one attempt in the calling, freshly forked process; never returns.
 
     Exit codes: 0 after a finalize, 75 where the fence was gone, 74 where the database stayed away."""
-    settle_in(parent_pid=given.parent_pid, keep_fds=[report_fd], mark=mark_of(lease.fence))
+    fence, output_fd, kept = lease.fence, given.output_fd, [report_fd, given.dump.descriptor]
+    settle_in(parent_pid=given.parent_pid, keep_fds=kept, mark=mark_of(fence), output_fd=output_fd)
+    streams = Streams(output_fd)
+    given.dump.listen()
+    os.environ.update(given.device_env)
     step("child.settled")
     forget_inherited_connections([*given.engines, given.database.engine])
     report = _Reports(report_fd)
-    job = RunningJob(lease, given.database)
+    database = given.database.patient(reconnect_for=given.reconnect_for)
+    job = RunningJob(lease, database, given.request)
     set_current_job(job)
     own_pid = os.getpid()
-    checkouts = watch_checkouts()
+    unwritten: str | None = None
     try:
-        outcome = _attempt(lease, given, report)
+        given, outcome = _with_handler(given)
+        if outcome is None:
+            run_start_hooks(streams.say)
+            streams.refill()
+            roll_back_sqlite(database.engine)
+            outcome = _attempt(lease, given, report)
         if os.getpid() != own_pid:
             os._exit(0)  # a copy that the handler forked and let return: the end of the attempt is not its to write
         silence_signals()
-        roll_back_sqlite(checkouts)
-        _finalize(lease, given, outcome, job.spawned)
+        streams.refill()
+        roll_back_sqlite(database.engine)
+        if not write_end(database, lease, given.job_type, outcome, job):
+            raise _FenceGone
     except _FenceGone:
         os._exit(STALE)
     except (DatabaseUnavailable, CommitUnknown) as error:
-        print(f"sqljobs: job {lease.job_id} ran, but its end could not be written: {error}", file=sys.stderr)
-        os._exit(UNREACHABLE)
-    step("child.finalized")
-    report(FINALIZED)
-    given.database.engine.dispose()  # a goodbye to the server, which would note a lost client otherwise
-    _flush()
-    os._exit(0)
+        unwritten = f"job {lease.job_id} ran, but its end could not be written: {one_line(error)}"
+        # Nobody expects the process to leave: unlike below, it would stay if a hook hung in C.
+        faulthandler.dump_traceback_later(LEAVE_SECONDS, exit=True, file=2)
+    else:
+        step("child.finalized")
+        report(FINALIZED)
+        given.database.engine.dispose()  # a goodbye to the server, which would note a lost client otherwise
+    run_end_hooks(streams.say)
+    flush_all()
+    if unwritten is not None:
+        streams.say(unwritten)  # last: it is what the supervisor logs of it
+    os._exit(0 if unwritten is None else UNREACHABLE)
 
 
 class _FenceGone(Exception):
@@ -86,20 +119,24 @@ class _Reports:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._identity = _identity(descriptor)
+        self._identity = identity(descriptor)
 
     def __call__(self, what: bytes) -> None:
         """Tell the parent; where the pipe is gone, it learns the same from the rows."""
-        if self._identity is not None and _identity(self._descriptor) == self._identity:
+        if self._identity is not None and identity(self._descriptor) == self._identity:
             os.write(self._descriptor, what)
 
 
-def _identity(descriptor: int) -> tuple[int, int] | None:
+def _with_handler(given: ChildStart) -> tuple[ChildStart, Outcome | None]:
+    """With the function of its type in this process; or how the attempt ends that has none."""
+    own_pid = os.getpid()
     try:
-        status = os.fstat(descriptor)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        job_type = given.job_type.here()
+    except BadHandlers as error:
+        return given, Outcome(Cause.INTERRUPTED, error=one_line(error))
+    if os.getpid() != own_pid:
+        os._exit(0)  # a copy that the import forked
+    return replace(given, job_type=job_type), None
 
 
 def _attempt(lease: Lease, given: ChildStart, report: _Reports) -> Outcome:
@@ -118,17 +155,31 @@ def _attempt(lease: Lease, given: ChildStart, report: _Reports) -> Outcome:
     given.database.engine.dispose()
     step("child.started")
     report(HANDLER_REACHED)
-    return call_handler(given.job_type, call)
+    stopper = Stopper(given.request)
+    stopper.arm()
+    return call_handler(given.job_type, call, stopper)
 
 
-def call_handler(job_type: JobType, call: BoundCall) -> Outcome:
-    """Run the handler and turn whatever comes of it into an outcome; nothing escapes but the end of the process."""
+def call_handler(job_type: JobType, call: BoundCall, stopper: Stopper | None = None) -> Outcome:
+    """Run the handler and turn whatever comes of it into an outcome; nothing escapes but the end of the process.
+
+    An exception is logged first, unless the attempt was being stopped."""
+    own_pid = os.getpid()
+    stopper = stopper or Stopper(StopRequest())
     try:
-        value = job_type.function(*call.positional, **call.keywords)
-        if inspect.iscoroutine(value):
-            value = asyncio.run(value)
+        try:
+            value = job_type.function(*call.positional, **call.keywords)
+            if inspect.iscoroutine(value):
+                value = asyncio.run(stopper.watched(value))
+        finally:
+            stopper.disarm()
         return _outcome_of_result(value)
     except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt are errors of the handler
+        stopper.disarm()
+        stopped = stopper.outcome_of(error)
+        if stopped is not None:
+            return replace(stopped, fatal=job_type.is_fatal(stopped.cause))
+        log_exception(error, own_pid)
         return _outcome_of_anything(job_type, error)
 
 
@@ -136,6 +187,7 @@ def _outcome_of_result(value: object) -> Outcome:
     try:
         return Outcome(Cause.DONE, result=to_json(value, where="result"))
     except InvalidJob as error:
+        log_exception(error)
         return Outcome(Cause.BAD_RESULT, error=str(error))
 
 
@@ -158,28 +210,3 @@ def _outcome_of_error(job_type: JobType, error: BaseException) -> Outcome:
     trace = safe_traceback(error)
     after = getattr(error, "after", None) if isinstance(error, Retry) else None
     return Outcome(Cause.ERROR, error=trace, after=after, fatal=job_type.is_fatal(Cause.ERROR, error))
-
-
-def _finalize(lease: Lease, given: ChildStart, outcome: Outcome, spawned: Spawned) -> None:
-    def work(tx: Transaction) -> bool:
-        return finalize(tx, lease.fence, outcome, given.job_type.backoff, spawned=spawned) is not None
-
-    def settle(tx: Transaction) -> bool | type[NotCommitted]:
-        return settle_finalize(tx, lease.fence)
-
-    try:
-        won = given.database.transaction("finalize", work, settle=settle, reconnect_for=given.reconnect_for)
-    except REFUSALS as error:
-        told = f"what the handler has enqueued was refused: {error}"
-        _finalize(lease, given, Outcome(Cause.ERROR, error=told), Spawned())
-        return
-    if not won:
-        raise _FenceGone
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BaseException:  # noqa: BLE001 - whatever the handler left there: what it printed is lost, the job is not
-            continue

@@ -19,10 +19,12 @@ def current_job() -> RunningJob:
     return _current
 
 
-def set_current_job(job: RunningJob | None) -> None:
-    """Make `job` the one that `current_job` returns. For the child, and for running a handler inline in a test."""
+def set_current_job(job: RunningJob | None) -> RunningJob | None:
+    """Make `job` the one that `current_job` returns; returns the one before. For the child, and for running a handler
+    inline in a test."""
     global _current
-    _current = job
+    former, _current = _current, job
+    return former
 
 
 def running_job_id() -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqljobs.schema import cancel as cancelling
 from sqljobs.schema import enqueue as enqueuing
+from sqljobs.schema import explain as explaining
 from sqljobs.schema import retry as retrying
 from sqljobs.schema.callers import Caller, callers_transaction
 from sqljobs.schema.columns import JsonText
@@ -14,6 +15,7 @@ from sqljobs.schema.errors import InvalidJob
 from sqljobs.schema.job_info import JobInfo
 from sqljobs.schema.jobs_read import read_jobs
 from sqljobs.schema.payloads import from_json, to_json
+from sqljobs.schema.reason import Reason
 from sqljobs.schema.specs import JobSpec
 from sqljobs.schema.transactions import Transaction
 from sqljobs.schema.values import check_ids
@@ -72,20 +74,29 @@ def get_job(session: Caller, job_id: int, /) -> JobInfo:
         return read_jobs(tx, check_ids([job_id]))[0]
 
 
+def explain(session: Caller, job_id: int, /) -> list[Reason]:
+    """Why a job is not running, the reason to remove first in front; empty when it may start at the next tick.
+
+    Reads only. Raises `UnknownJob`."""
+    with callers_transaction("explain", session) as tx:
+        return list(explaining.explain(tx, check_ids([job_id])[0]).reasons)
+
+
 def cancel(session: Caller, /, *ids: int, now: bool = False) -> list[int]:
     """Cancel jobs, all or none, when the caller commits; returns those that this call changed.
 
     A claimed job is killed by its supervisor within a heartbeat. Raises `UnknownJob` and `Refused`."""
-    with callers_transaction("cancel", session) as tx:
+    with callers_transaction("cancel", session, changes=True) as tx:
         return cancelling.cancel(tx, check_ids(ids), now=now)
 
 
-def retry(session: Caller, /, *ids: int, dry_run: bool = False) -> list[int]:
+def retry(session: Caller, /, *ids: int, dry_run: bool = False, from_scratch: bool = False) -> list[int]:
     """Start ended jobs again, all or none; returns their ids and those of the jobs that this reopens.
 
-    Of a container all that failed in it, or was cancelled by an operator. Raises `UnknownJob` and `Refused`."""
-    with callers_transaction("retry", session) as tx:
-        return retrying.retry(tx, check_ids(ids), dry_run=dry_run)
+    Of a container all that failed in it, or was cancelled by an operator. `from_scratch`: what is retried forgets its
+    checkpoint, its steps and its progress. Raises `UnknownJob` and `Refused`."""
+    with callers_transaction("retry", session, changes=True) as tx:
+        return retrying.retry(tx, check_ids(ids), dry_run=dry_run, from_scratch=from_scratch)
 
 
 def skip(session: Caller, /, *ids: int, result: object = None, dry_run: bool = False) -> list[int]:
@@ -94,5 +105,5 @@ def skip(session: Caller, /, *ids: int, result: object = None, dry_run: bool = F
 
     Raises `InvalidJob` for a result that is no JSON, `UnknownJob`, and `Refused` for a job that has not failed."""
     text = to_json(result, where="result")
-    with callers_transaction("skip", session) as tx:
+    with callers_transaction("skip", session, changes=True) as tx:
         return retrying.skip(tx, check_ids(ids), text, dry_run=dry_run)

@@ -13,10 +13,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
-from io import TextIOWrapper
 
 from sqlalchemy import Engine
 
+from sqljobs.worker_runtime.job_output import line_buffer_c_streams, line_writer
 from sqljobs.worker_runtime.process_mark import Mark, carry
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -32,22 +32,26 @@ _NOT_SETTABLE = frozenset({signal.SIGKILL, signal.SIGSTOP})
 _KEPT: list[object] = []
 
 
-def settle_in(*, parent_pid: int, keep_fds: Iterable[int], mark: Mark | None = None) -> None:
+def settle_in(
+    *, parent_pid: int, keep_fds: Iterable[int], mark: Mark | None = None, output_fd: int | None = None
+) -> None:
     """Make the calling process a child of its own: call it once, first, right after the fork, all signals blocked.
 
     `parent_pid`: the supervisor's pid, taken before the fork; if that process is gone, so is this one at once.
     `keep_fds`: inherited descriptors that stay usable besides 0, 1 and 2. `mark`: what it, and all that it starts, can
-    be found by. Afterwards: own session and process group, SIGKILL when the parent dies, signals as in a fresh
-    interpreter (so SIGINT raises KeyboardInterrupt, as in any Python program) and none blocked, stdin empty, stdout on
-    stderr. Raises OSError when the kernel refuses the session or the death signal."""
-    os.setsid()
-    _die_with(parent_pid)
+    be found by. `output_fd`: where stdout and stderr go; None: both to stderr as it is. Afterwards: own session and
+    process group, SIGKILL when the parent dies, signals as in a fresh interpreter (so SIGINT raises KeyboardInterrupt,
+    as in any Python program) and none blocked, stdin empty. Raises OSError when the kernel refuses the session or the
+    death signal."""
+    if os.getsid(0) != os.getpid():  # a program was given its session at its start
+        os.setsid()
+    die_with(parent_pid)
     if mark is not None:
         carry(mark)
     _reset_signals()
-    _point_streams()
-    _deaden_descriptors({0, 1, 2, *keep_fds})
-    _renew_streams()
+    _point_streams(output_fd)
+    _deaden_descriptors({0, 1, 2, *keep_fds, *(() if output_fd is None else (output_fd,))})
+    _renew_streams(output_fd)
     _reseed()
     _offer_to_oom_killer()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -58,6 +62,10 @@ def silence_signals() -> None:
     while True:
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            # Its threads still take them, and would have its handlers run in this one.
+            for number in signal.valid_signals():
+                if callable(signal.getsignal(number)):
+                    signal.signal(number, signal.SIG_IGN)
             return
         except BaseException:  # noqa: BLE001 - raised by such a handler, for a signal that had come already
             continue
@@ -79,7 +87,10 @@ def forget_inherited_connections(engines: Iterable[Engine]) -> None:
         engine.dispose(close=False)
 
 
-def _die_with(parent_pid: int) -> None:
+def die_with(parent_pid: int) -> None:
+    """From now on SIGKILL ends this process when the thread that has started it does: the parent's main one.
+
+    Raises OSError when the kernel refuses."""
     if _LIBC.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     # The parent may have died before the line above; then no death signal would ever come.
@@ -89,7 +100,6 @@ def _die_with(parent_pid: int) -> None:
 
 def _reset_signals() -> None:
     signal.set_wakeup_fd(-1)
-    dumped_faults = faulthandler.is_enabled()
     faulthandler.disable()
     pending = signal.sigpending()
     for number in signal.valid_signals() - _NOT_SETTABLE:
@@ -100,16 +110,18 @@ def _reset_signals() -> None:
             signal.signal(number, signal.default_int_handler)
         else:
             signal.signal(number, signal.SIG_IGN if number in _IGNORED_BY_PYTHON else signal.SIG_DFL)
-    if dumped_faults:
-        faulthandler.enable(file=2)
+    # Where a fault of C code ends the process, the stacks say where; after the loop, which resets its signals.
+    faulthandler.enable(file=2)
 
 
-def _point_streams() -> None:
+def _point_streams(output_fd: int | None) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    if not _is_open(2):
+    if output_fd is not None:
+        os.dup2(output_fd, 2)
+    elif not _is_open(2):
         os.dup2(null, 2)
-    # The supervisor's stdout belongs to its --json output.
+    # The supervisor's own stdout belongs to its --json output.
     os.dup2(2, 1)
     if null > 2:
         os.close(null)
@@ -140,18 +152,13 @@ def _is_open(number: int) -> bool:
     return True
 
 
-def _renew_streams() -> None:
+def _renew_streams(output_fd: int | None) -> None:
     # The old ones may hold text that the parent has yet to write, or lead to a descriptor that is dead by now.
     _KEPT.extend((sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__))
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = _line_writer(1)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _line_writer(2)  # type: ignore[misc]
-
-
-def _line_writer(fd: int) -> TextIOWrapper:
-    # By line, since a job that is killed flushes nothing. Lenient: a job does not fail because a name that it
-    # prints is not valid text.
-    return open(fd, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    sys.stdout = sys.__stdout__ = line_writer(1, output_fd)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = line_writer(2, output_fd)  # type: ignore[misc]
+    line_buffer_c_streams()
 
 
 def _reseed() -> None:

@@ -51,11 +51,15 @@ def carry(mark: Mark) -> None:
 
     /proc shows the environment as it was at the exec, so that a fork needs a sign of its own: an empty private mapping
     with a name, which no program closes by accident. A job inside a job carries both marks."""
-    outer = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = f"{outer} {mark}" if outer else str(mark)
+    os.environ[VARIABLE] = marked(mark)
     # Where a policy forbids memory files, the environment, the session and the ancestry are left.
     with contextlib.suppress(OSError):
         _map_nothing(f"{_NAME}{mark}")
+
+
+def marked(mark: Mark) -> str:
+    """The variable's value with this mark, besides those that this process carries already."""
+    return " ".join(dict.fromkeys([*os.environ.get(VARIABLE, "").split(), str(mark)]))
 
 
 def marks_in(environ: bytes, maps: bytes) -> frozenset[Mark]:

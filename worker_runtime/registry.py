@@ -14,6 +14,7 @@ from sqljobs.schema.errors import BadHandlers, InvalidJob
 from sqljobs.schema.outcomes import Backoff, Cause
 from sqljobs.schema.specs import Defaults, JobSpec
 from sqljobs.worker_runtime.arguments import check_signature, named_arguments
+from sqljobs.worker_runtime.child_hooks import forget_hooks
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -22,7 +23,6 @@ OPTIONS = (
     *("group", "weight", "priority", "max_attempts", "timeout", "memory", "uses", "on_failed"),
     *("backoff", "fail_on"),
 )
-NOT_YET = frozenset({"memory", "uses", "on_failed"})
 
 
 class Handler(Protocol[P, R]):
@@ -59,6 +59,10 @@ class JobType:
         code = _as_written(self.function).__code__
         return code.co_filename, code.co_firstlineno
 
+    def here(self) -> JobType:
+        """The same with its function in this process. Raises `BadHandlers` where that cannot be imported."""
+        return self
+
     def is_fatal(self, cause: Cause, error: BaseException | None = None) -> bool:
         """Whether `fail_on` names this ending."""
         return any(cause.value == item if isinstance(item, str) else isinstance(error, item) for item in self.fail_on)
@@ -82,7 +86,9 @@ def handler(target: Any = None, /, **options: Any) -> Any:
     """Declare a job type: `@handler`, or `@handler("report.render", timeout="40h", max_attempts=5, ...)`.
 
     The function stays a plain function and gets `.spec(...)`. Options: group, weight, priority, max_attempts, timeout,
-    backoff (`exponential(...)`) and fail_on (exception classes and causes that are not retried).
+    memory (what all its processes may hold together: bytes, `2GiB`), uses (amounts by name of limit or device),
+    backoff (`exponential(...)`), fail_on (exception classes and causes that are not retried) and on_failed (a type: one
+    such job is enqueued, with `{job_id, type, group, cause, error}`, when one of this type has failed for good).
     Raises `TypeError` for an unknown option, `InvalidJob` for a bad value, `BadHandlers` for a name used twice."""
     if isinstance(target, str) or target is None:
         return lambda function: _register(function, target, options)
@@ -105,8 +111,6 @@ def _with_options(job_type: JobType, options: Mapping[str, Any]) -> JobType:
     for name in options:
         if name not in OPTIONS:
             raise TypeError(f"unknown option {name!r} of handler {job_type.name!r}{values.nearest(name, OPTIONS)}")
-        if name in NOT_YET and options[name] is not None:
-            raise InvalidJob(f"the option {name!r} is not built yet in this version of sqljobs")
     given = {name: value for name, value in options.items() if value is not None}
     checks: dict[str, Callable[[Any], Any]] = {
         "group": lambda value: values.check_name("group", value),
@@ -114,6 +118,9 @@ def _with_options(job_type: JobType, options: Mapping[str, Any]) -> JobType:
         "priority": values.check_priority,
         "max_attempts": lambda value: values.check_count("max_attempts", value),
         "timeout": values.check_timeout,
+        "uses": values.check_uses,
+        "memory": values.check_memory,
+        "on_failed": lambda value: values.check_name("on_failed", value),
     }
     defaults = replace(
         job_type.defaults, **{name: check(given[name]) for name, check in checks.items() if name in given}
@@ -156,11 +163,17 @@ def _is_reloaded(former: JobType) -> bool:
 def forget_module(name: str) -> None:
     """The module is about to be run again: what it registered before does not count."""
     _by_module.pop(name, None)
+    forget_hooks(name)
 
 
 def lookup(name: str) -> JobType | None:
     """The type registered last under `name` in this process."""
     return _latest.get(name)
+
+
+def registered() -> dict[str, JobType]:
+    """All types of this process, by name."""
+    return dict(_latest)
 
 
 def defaults_of(name: str) -> Defaults:

@@ -18,6 +18,8 @@ from sqljobs.schema.payloads import to_plain
 from sqljobs.schema.renderings import one_line, shown
 from sqljobs.schema.values import nearest
 
+# How a class of an author's refuses a value; one that calls sys.exit() shall not end whoever asks.
+REFUSALS = (Exception, SystemExit)
 _CHOICES_SHOWN = 10
 
 
@@ -75,7 +77,7 @@ def convert_scalar(value: object, kind: Any, where: str) -> object:
         return value
     try:
         return scalar.read(kind, value)
-    except Exception as problem:
+    except REFUSALS as problem:
         raise InvalidJob(f"{where} must be {expected(kind)}, not {shown(value)} ({one_line(problem)})") from problem
 
 
@@ -122,7 +124,7 @@ def _member(value: object, kind: Any, where: str) -> object:
     if type(value) in (int, str):
         try:
             made = kind(value)  # combined flags, and what the class's own _missing_ takes
-        except Exception:  # noqa: BLE001 - any refusal by the class ends in the same error below
+        except REFUSALS:  # any of them ends in the same error below
             return _refuse_choice(where, [json.loads(text) for text in members], value)
         # Flags may leave out the bits that are too many; with Python 3.11.2 all do.
         if not isinstance(made, Flag) or type(value) is not int or made.value == value:

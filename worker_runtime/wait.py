@@ -18,6 +18,7 @@ from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.schema.values import check_ids
 
 T = TypeVar("T")
+Watch = Callable[[Transaction, Sequence[int]], None]
 SHORTEST, LONGEST = 0.05, 1.0
 OUTAGE_SECONDS = 60.0
 
@@ -34,20 +35,24 @@ def wait(engine: Engine, *ids: int, timeout: float | str | timedelta | None = No
     wanted = check_ids(ids)
     seconds = None if timeout is None else parse_duration(timeout, what="timeout")
     wait_for_end(database, wanted, seconds)
-    return _Look(database)(lambda tx: read_jobs(tx, wanted))
+    return PatientLook(database)(lambda tx: read_jobs(tx, wanted))
 
 
-def wait_for_end(database: Database, ids: Sequence[int], timeout: float | None) -> None:
-    """The same, without reading the jobs. Raises `WaitTimeout` after `timeout` seconds."""
+def wait_for_end(database: Database, ids: Sequence[int], timeout: float | None, watch: Watch | None = None) -> None:
+    """The same, without reading the jobs. Raises `WaitTimeout` after `timeout` seconds.
+
+    `watch` is called with each look, and reads what it wants of those that have not ended."""
     deadline = None if timeout is None else time.monotonic() + timeout
     pending = list(dict.fromkeys(ids))
     pause = SHORTEST
-    look = _Look(database, deadline)
+    look = PatientLook(database, deadline)
     while pending:
         states = look(lambda tx, left=pending: read_states(tx, left))  # type: ignore[misc]
         still = [job_id for job_id in pending if states[job_id] not in FINAL]
         pause = SHORTEST if len(still) < len(pending) else min(LONGEST, pause * 1.5)
         pending = still
+        if pending and watch is not None:
+            look(lambda tx, left=pending: watch(tx, left))  # type: ignore[misc]
         if pending and deadline is not None:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -57,7 +62,7 @@ def wait_for_end(database: Database, ids: Sequence[int], timeout: float | None) 
             time.sleep(pause)
 
 
-class _Look:
+class PatientLook:
     """Reads again and again. Once the database has answered, it may stay away for a while."""
 
     def __init__(self, database: Database, until: float | None = None) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from sqlalchemy import Connection, Select, Table
+from sqlalchemy import ColumnElement, Connection, Select, Table, TextClause
 
 if TYPE_CHECKING:
     # Any number of columns; SQLAlchemy 2.0 and 2.1 spell that differently.
@@ -24,6 +25,28 @@ class Trouble(Enum):
     RETRY = "retry"  # deadlock, serialization failure, lock timeout, busy: roll back and run it again
     DISCONNECTED = "disconnected"  # the connection, or the server, is gone: a fresh connection may work
     OTHER = "other"  # a fault in data or code
+
+
+class FirstRows(Enum):
+    """How a server reads the first few rows of each of many prefixes of an index in one statement."""
+
+    LATERAL = "lateral"  # a limited select for each prefix
+    LIST = "list"  # ids IN a limited select
+    PLACES = "places"  # no such select: one of a single row for each place, or UNION
+
+
+@dataclass(frozen=True)
+class PrefixReading:
+    """How a server reads from an index without walking over all the rows that share a prefix.
+
+    `distinct`: SELECT DISTINCT of a prefix reads one entry of each. `given`: a SELECT of rows (g, t, u, p) from the
+    JSON array of arrays `:lanes`. `bounds`: a prefix must be given as comparisons of rows that name the first column
+    as well, because a condition that the partial index repeats does not count as one on the index."""
+
+    distinct: bool
+    first_rows: FirstRows
+    given: TextClause
+    bounds: bool = False
 
 
 class Dialect(Protocol):
@@ -71,10 +94,25 @@ class Dialect(Protocol):
         """`select` by this index, made to see what others have committed since the snapshot of the caller."""
         ...
 
+    def prefix_reading(self, conn: Connection) -> PrefixReading:
+        """How this server reads the first rows of many prefixes of an index."""
+        ...
+
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
         """Insert job rows with ids of the database's making; rows whose (type, key_slot) is taken are left out.
 
         Returns `batch_no -> id` of those inserted. The caller's transaction stays usable."""
+        ...
+
+    def upsert(self, conn: Connection, table: Table, row: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        """Insert `row`; where its primary key is there already, make `changes`, in their order, to that row instead.
+
+        Sees what others have committed meanwhile; the caller's transaction stays usable. Without changes the row that
+        is there stays as it is."""
+        ...
+
+    def total(self, amounts: ColumnElement[int]) -> ColumnElement[int]:
+        """SQL: the sum of these `Micros`, none below 0; it may stop at `MAX_TOTAL`, but never fails for its size."""
         ...
 
     def serialise(self, conn: Connection, token: str) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, insert, select, text, update
+from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from sqljobs.schema.dialects.contract import Trouble
+from sqljobs.schema.dialects.contract import FirstRows, PrefixReading, Trouble
 from sqljobs.schema.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
@@ -33,6 +34,20 @@ _DISCONNECTED = frozenset(
         *(1021, 1030, 1037, 1041, 1114),
     }
 )
+
+
+def _prefixes(first_rows: FirstRows, collation: str) -> PrefixReading:
+    names = "".join(
+        f"{name} VARCHAR(255) CHARACTER SET utf8mb4 COLLATE {collation} PATH '$[{place}]', "
+        for place, name in enumerate("gtu")
+    )
+    columns = f"COLUMNS ({names}p INT PATH '$[3]')"
+    given = text(f"SELECT g, t, u, p FROM JSON_TABLE(:lanes, '$[*]' {columns}) AS lanes")
+    return PrefixReading(distinct=True, first_rows=first_rows, given=given)
+
+
+_MYSQL_PREFIXES = _prefixes(FirstRows.LATERAL, "utf8mb4_0900_bin")
+_MARIADB_PREFIXES = _prefixes(FirstRows.PLACES, "utf8mb4_nopad_bin")
 
 
 class MySQL:
@@ -97,6 +112,9 @@ class MySQL:
                 select = select.with_hint(table, f"FORCE INDEX ({index})", name)
         return select.with_for_update(read=True)
 
+    def prefix_reading(self, conn: Connection) -> PrefixReading:
+        return _MARIADB_PREFIXES if getattr(conn.dialect, "is_mariadb", False) else _MYSQL_PREFIXES
+
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
         # Without their keys at first: under REPEATABLE READ a refused INSERT leaves locks on the gaps of every index,
         # and no other caller could enqueue, nor a supervisor claim, while this caller's transaction is open (measured).
@@ -130,6 +148,15 @@ class MySQL:
         conn.execute(insert(table), list(rows))
         found = conn.execute(select(table.c.batch_no, table.c.id).where(table.c.id > before, table.c.batch == token))
         return {row.batch_no: row.id for row in found}
+
+    def upsert(self, conn: Connection, table: Table, row: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        key = table.primary_key.columns[0]
+        # A list, because MySQL makes the changes one after the other, and a later one sees what an earlier has done.
+        assignments = list(changes.items()) or [(key.name, key)]
+        conn.execute(mysql.insert(table).values(row).on_duplicate_key_update(assignments))
+
+    def total(self, amounts: ColumnElement[int]) -> ColumnElement[int]:
+        return func.sum(amounts)
 
     def serialise(self, conn: Connection, token: str) -> None:
         return  # a locking read of the row, though not committed yet, waits for its session

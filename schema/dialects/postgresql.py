@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, TwoPhaseTransaction, text
+from sqlalchemy import ColumnElement, Connection, Table, TwoPhaseTransaction, func, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
-from sqljobs.schema.dialects.contract import Trouble
+from sqljobs.schema.dialects.contract import FirstRows, PrefixReading, Trouble
 from sqljobs.schema.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
@@ -28,6 +28,15 @@ _BEGIN = text(
     " set_config('idle_in_transaction_session_timeout', :idle, true), clock_timestamp()"
 )
 _NOTIFY = text("SELECT pg_notify(:channel, :payload)")
+_PREFIXES = PrefixReading(
+    distinct=False,
+    first_rows=FirstRows.LATERAL,
+    given=text(
+        "SELECT one ->> 0 AS g, one ->> 1 AS t, one ->> 2 AS u, CAST(one ->> 3 AS integer) AS p"
+        " FROM jsonb_array_elements(CAST(:lanes AS jsonb)) AS one"
+    ),
+    bounds=True,
+)
 # Serialization failure, deadlock, lock timeout, statement cancelled (by an administrator, or after STATEMENT_SECONDS).
 _RETRY = frozenset({"40001", "40P01", "55P03", "57014"})
 _DISCONNECTED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25006"})
@@ -82,6 +91,9 @@ class PostgreSQL:
     def latest(self, select: Rows, *, index: str = "jobs_key") -> Rows:
         return select  # READ COMMITTED sees it anyway, and above it the insert itself was refused
 
+    def prefix_reading(self, conn: Connection) -> PrefixReading:
+        return _PREFIXES
+
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
         statement = (
             insert(table)
@@ -89,6 +101,16 @@ class PostgreSQL:
             .returning(table.c.batch_no, table.c.id)
         )
         return {row.batch_no: row.id for row in conn.execute(statement, list(rows))}
+
+    def upsert(self, conn: Connection, table: Table, row: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        statement, key = insert(table).values(row), list(table.primary_key)
+        if changes:
+            conn.execute(statement.on_conflict_do_update(index_elements=key, set_=dict(changes)))
+        else:
+            conn.execute(statement.on_conflict_do_nothing(index_elements=key))
+
+    def total(self, amounts: ColumnElement[int]) -> ColumnElement[int]:
+        return func.sum(amounts)
 
     def serialise(self, conn: Connection, token: str) -> None:
         conn.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:token, 0))"), {"token": token})

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import BigInteger, ColumnElement, Connection, Table, case, func, text, type_coerce
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
-from sqljobs.schema.dialects.contract import Trouble
+from sqljobs.schema.amounts import MAX_TOTAL, MICRO
+from sqljobs.schema.columns import Micros
+from sqljobs.schema.dialects.contract import FirstRows, PrefixReading, Trouble
 from sqljobs.schema.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
 
 OLDEST = (3, 35, 0)
 OWN_TRANSACTION = "sqljobs_own_transaction"  # execution option: our engine's begin event leaves BEGIN to us
+
+_PREFIXES = PrefixReading(
+    distinct=False,
+    first_rows=FirstRows.LIST,
+    given=text(
+        "SELECT json_extract(value, '$[0]') AS g, json_extract(value, '$[1]') AS t,"
+        " json_extract(value, '$[2]') AS u, json_extract(value, '$[3]') AS p FROM json_each(:lanes)"
+    ),
+)
 
 
 class SQLite:
@@ -76,6 +87,9 @@ class SQLite:
     def latest(self, select: Rows, *, index: str = "jobs_key") -> Rows:
         return select  # the write lock keeps others from committing
 
+    def prefix_reading(self, conn: Connection) -> PrefixReading:
+        return _PREFIXES
+
     def insert_new(self, conn: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> dict[int, int]:
         statement = (
             insert(table)
@@ -83,6 +97,19 @@ class SQLite:
             .returning(table.c.batch_no, table.c.id)
         )
         return {row.batch_no: row.id for row in conn.execute(statement, list(rows))}
+
+    def upsert(self, conn: Connection, table: Table, row: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+        statement, key = insert(table).values(row), list(table.primary_key)
+        if changes:
+            conn.execute(statement.on_conflict_do_update(index_elements=key, set_=dict(changes)))
+        else:
+            conn.execute(statement.on_conflict_do_nothing(index_elements=key))
+
+    def total(self, amounts: ColumnElement[int]) -> ColumnElement[int]:
+        # Its sum() of whole numbers fails beyond 64 bits, also where nobody looks at it: hence the parts.
+        whole = type_coerce(amounts, BigInteger)
+        parts = func.sum(whole // MICRO) * MICRO + func.sum(whole % MICRO)
+        return type_coerce(case((func.total(whole) >= MAX_TOTAL, MAX_TOTAL), else_=parts), Micros)
 
     def serialise(self, conn: Connection, token: str) -> None:
         return  # the transaction is the only one that writes

@@ -66,11 +66,12 @@ def cancel(call: Call, asked: Asked, now: bool, dry_run: bool, yes: bool) -> int
 
 @click.command("retry")
 @selection_options
+@click.option("--from-scratch", is_flag=True, help="Forget their checkpoints, steps and progress.")
 @click.option("--dry-run", is_flag=True, help="Only say what would run again.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @common_options
 @pass_call
-def retry(call: Call, asked: Asked, dry_run: bool, yes: bool) -> int:
+def retry(call: Call, asked: Asked, from_scratch: bool, dry_run: bool, yes: bool) -> int:
     """Start ended jobs again: failed ones, and those that an operator cancelled. Reopens what their end had closed.
 
     Filters mean failed jobs unless --state says otherwise."""
@@ -81,7 +82,11 @@ def retry(call: Call, asked: Asked, dry_run: bool, yes: bool) -> int:
             ids = database.read("retryable", lambda tx: retryable(tx, ids))
         if not (yes or dry_run or _agreed("Retry", ids)):
             return ANSWER_IS_NO
-        changed = _act(database, asked, ids, retry_jobs, is_open_again, dry_run, "retry")
+
+        def act(tx: Transaction, some: Sequence[int]) -> list[int]:
+            return retry_jobs(tx, some, from_scratch=from_scratch)
+
+        changed = _act(database, asked, ids, act, is_open_again, dry_run, "retry")
     return _told(call, "would retry" if dry_run else "retried", ids, changed)
 
 

@@ -8,7 +8,23 @@ from collections.abc import Sequence
 import click
 
 import sqljobs
-from sqljobs.supervisor.cli import acts, demo, doctor, drain, enqueue, init, list_jobs, run, show, status, wait
+from sqljobs.supervisor.cli import (
+    acts,
+    demo,
+    doctor,
+    drain,
+    enqueue,
+    explain,
+    hold,
+    init,
+    limits,
+    list_jobs,
+    logs,
+    run,
+    show,
+    status,
+    wait,
+)
 from sqljobs.supervisor.cli.call import Call, common_options
 from sqljobs.supervisor.cli.failures import INTERRUPTED, report
 
@@ -21,8 +37,10 @@ def cli() -> None:
 
 
 for command in (
-    *(init.init, run.run, enqueue.enqueue, list_jobs.list_jobs, show.show, status.status, wait.wait),
-    *(acts.cancel, acts.retry, acts.skip, drain.drain, doctor.doctor, demo.demo),
+    *(init.init, run.run, enqueue.enqueue, list_jobs.list_jobs, show.show, logs.logs, status.status, wait.wait),
+    explain.explain,
+    *(acts.cancel, acts.retry, acts.skip, hold.hold, hold.release, limits.limit, limits.group, drain.drain),
+    *(doctor.doctor, demo.demo),
 ):
     cli.add_command(command)
 

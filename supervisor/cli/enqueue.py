@@ -16,7 +16,7 @@ from sqljobs.schema.lost_commits import SettledEnqueue
 from sqljobs.schema.specs import JobSpec
 from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.cli.call import Call, common_options, pass_call
-from sqljobs.supervisor.cli.job_input import JobTypes, known_type, parse_batch, read_args, read_source
+from sqljobs.supervisor.cli.job_input import JobTypes, known_type, parse_batch, read_args, read_source, read_uses
 from sqljobs.supervisor.cli.output import print_json, print_lines
 from sqljobs.supervisor.handler_modules import load_handlers
 from sqljobs.worker_runtime.enqueue import check_args
@@ -41,6 +41,9 @@ from sqljobs.worker_runtime.registry import defaults_of
 @click.option("--key-for", type=click.Choice(values.KEY_FOR), help="How long the key stays taken.")
 @click.option("--max-attempts", type=int, metavar="N", help="Give up after so many.")
 @click.option("--timeout", metavar="DURATION", help="Kill an attempt after this long; 0 for never.")
+@click.option("--memory", metavar="SIZE", help="Kill an attempt whose processes hold more: 500MB, 2GiB.")
+@click.option("--on-failed", metavar="TYPE", help="Enqueue this type when the job has failed for good.")
+@click.option("--use", "uses", metavar="NAME=AMOUNT", multiple=True, help="Of this limit or device; repeatable.")
 @click.option("--batch", metavar="FILE|-", help="JSON lines: ref, type, args and options, in one transaction.")
 @click.option("--handlers", multiple=True, metavar="MODULE_OR_FILE", help="Check types and arguments against these.")
 @click.option("--app-dir", default=".", metavar="DIR", help="Where handlers modules are looked for.")
@@ -59,6 +62,8 @@ def enqueue(
 ) -> int:
     """Enqueue a job and print its id; or a batch, and print the ids in the order of its lines."""
     options = {name: value for name, value in given.items() if value not in (None, ())}
+    if "uses" in options:
+        options["uses"] = read_uses(options["uses"])
     refs: Sequence[str | None]
     if batch is not None:
         if job_type is not None or args is not None or pairs or options:
@@ -69,7 +74,7 @@ def enqueue(
             raise InvalidJob("enqueue what? Name a TYPE, or a file of JSON lines with --batch")
         refs, specs = [None], [_spec(job_type, args, pairs, options, _known(handlers, app_dir))]
     with call.database() as database:
-        enqueued = _insert(database, specs, awaits_child=batch is None)
+        enqueued = _insert(database, specs, refs, awaits_child=batch is None)
     if not call.as_json:
         print_lines([one.id for one in enqueued])
     elif batch is None:
@@ -96,8 +101,10 @@ def _spec(
     return JobSpec(job_type, read_args(args, pairs, handler), **options)
 
 
-def _insert(database: Database, specs: Sequence[JobSpec], *, awaits_child: bool) -> list[Enqueued]:
-    call = SettledEnqueue(specs, defaults_of, check_args, awaits_child=awaits_child)
+def _insert(
+    database: Database, specs: Sequence[JobSpec], refs: Sequence[str | None], *, awaits_child: bool
+) -> list[Enqueued]:
+    call = SettledEnqueue(specs, defaults_of, check_args, awaits_child=awaits_child, refs=refs)
     try:
         return database.transaction("enqueue", call.work, settle=call.settle)
     except UnknownParent:

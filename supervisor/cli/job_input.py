@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from sqljobs.schema.graph import KINDS
 from sqljobs.schema.payloads import from_json
 from sqljobs.schema.renderings import shown
 from sqljobs.schema.specs import OPTIONS, JobSpec, check_request
-from sqljobs.schema.values import nearest
+from sqljobs.schema.values import check_amount, check_name, nearest
 from sqljobs.worker_runtime.arguments import argument_from_text
 from sqljobs.worker_runtime.enqueue import check_args
 from sqljobs.worker_runtime.registry import JobType, defaults_of
@@ -69,6 +70,19 @@ def read_args(source: str | None, pairs: Sequence[str], job_type: JobType | None
         seen.add(name)
         args[name] = _plain(text) if job_type is None else argument_from_text(job_type.function, name, text)
     return args or None
+
+
+def read_uses(pairs: Sequence[str]) -> dict[str, Decimal]:
+    """Each --use NAME=AMOUNT; the name may hold = as well. Raises `InvalidJob`."""
+    uses: dict[str, Decimal] = {}
+    for pair in pairs:
+        name, equals, amount = pair.rpartition("=")
+        if not equals or not name:
+            raise InvalidJob(f"--use must be NAME=AMOUNT, not {shown(pair)}")
+        if name in uses:
+            raise InvalidJob(f"--use {shown(name)} is given twice")
+        uses[check_name("--use", name)] = check_amount(f"--use {shown(name)}", amount)
+    return uses
 
 
 def _plain(text: str) -> object:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from sqljobs.schema.job_info import Progress
+from sqljobs.schema.job_info import JobInfo, Progress
 from sqljobs.schema.jobs_list import ListedJob
 from sqljobs.schema.jobs_list import list_jobs as read_list
 from sqljobs.schema.transactions import Transaction
@@ -71,7 +71,16 @@ def _why(job: ListedJob, now: datetime) -> str | None:
         return f"waits for its time, {age(job.run_after, now)}"
     if job.progress is not None and job.ended_at is None:
         return progress_text(job.progress)
-    return None if job.reason is None else job.reason.text or job.reason.code
+    if job.reason is not None and job.reason.until is not None:
+        return f"{job.reason.text or job.reason.code}, ends {age(job.reason.until, now)}"
+    return first_member_text(job) if job.reason is None else job.reason.text or job.reason.code
+
+
+def first_member_text(job: ListedJob | JobInfo) -> str | None:
+    """What to do about a container that has not had a member yet."""
+    if job.state != "waiting" or not job.container or any(vars(job.child_counts).values()):
+        return None
+    return f"waits for its first member; add one with enqueue --parent {job.id}, or cancel it"
 
 
 def progress_text(progress: Progress) -> str:

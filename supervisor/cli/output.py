@@ -6,7 +6,9 @@ import io
 import json
 import os
 import re
+import select
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -15,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sqljobs.schema.renderings import one_line
+from sqljobs.schema.renderings import one_line, safe_text
 
 ANY_WIDTH = 4000  # not a terminal: whoever reads it can wrap for themselves
 CELL_BYTES = 300
@@ -39,9 +41,18 @@ class Column:
     style: str = ""
 
 
+def _unturned(text: str) -> str:
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def clean(value: object, limit_bytes: int = CELL_BYTES) -> str:
     """`value` on one line, with nothing in it that a terminal would act on."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", one_line(value, limit_bytes=limit_bytes))
+    return _unturned(one_line(value, limit_bytes=limit_bytes))
+
+
+def verbatim(line: str, limit_bytes: int) -> str:
+    """The same of a line whose blanks count."""
+    return _unturned(safe_text(line, limit_bytes=limit_bytes))
 
 
 def state_text(state: str) -> Text:
@@ -53,7 +64,7 @@ def print_json(value: Any) -> None:
     """One JSON document on one line of stdout."""
     ascii_only = "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower()
     text = json.dumps(value, ensure_ascii=ascii_only, separators=(", ", ": "))
-    write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    write(_unturned(text) + "\n")
 
 
 def print_lines(lines: Iterable[object]) -> None:
@@ -73,7 +84,7 @@ def print_rich(*parts: RenderableType) -> None:
 
 def make_console() -> Console:
     """A console as wide and as coloured as stdout, that writes into memory: stdout may fail, and `write` knows how."""
-    terminal = _is_terminal(sys.stdout)
+    terminal = is_terminal(sys.stdout)
     return Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else ANY_WIDTH)
 
 
@@ -113,21 +124,39 @@ def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Text]], kept: l
     return kept
 
 
-def write(text: str, to_stderr: bool = False) -> None:
-    """Write and flush; when nobody reads any more, all later output goes nowhere and the work goes on.
+def write(text: str, to_stderr: bool = False) -> bool:
+    """Write and flush; when nobody reads any more, all later output goes nowhere and the work goes on: False.
 
     Raises `OutputLost` for a full disk and the like."""
     stream = sys.stderr if to_stderr else sys.stdout
     if stream is None:
-        return
+        return False
     try:
         stream.write(_encodable(text, stream))
         stream.flush()
     except BrokenPipeError:
         close_quietly(stream)
+        return False
     except OSError as error:
         close_quietly(stream)
         raise OutputLost(error.strerror) from error
+    return True
+
+
+def write_printed(text: str) -> bool:
+    """What a job has printed, escaped already, its lines as they are; returns as `write`."""
+    return write(_unturned(text))
+
+
+def pause_while_read(seconds: float) -> bool:
+    """Sleep; False as soon as stdout is a pipe, or a terminal, that nobody reads any more."""
+    poller = select.poll()
+    try:
+        poller.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError, AttributeError):  # no file, closed, or none at all
+        time.sleep(seconds)
+        return True
+    return not poller.poll(seconds * 1000)
 
 
 def close_quietly(stream: TextIO) -> None:
@@ -142,7 +171,8 @@ def _encodable(text: str, stream: TextIO) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody looks at it."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sqljobs.schema.graph_read import JOBS_SHOWN, read_graph
+from sqljobs.schema.headlines import headline
 from sqljobs.schema.job_info import AttemptInfo, JobInfo
 from sqljobs.schema.jobs_read import read_jobs
 from sqljobs.schema.snapshots import read_snapshot
@@ -21,7 +22,7 @@ from sqljobs.supervisor.cli.call import Call, common_options, pass_call
 from sqljobs.supervisor.cli.graph_dot import dot
 from sqljobs.supervisor.cli.graph_mermaid import mermaid
 from sqljobs.supervisor.cli.graph_picture import picture
-from sqljobs.supervisor.cli.list_jobs import progress_text
+from sqljobs.supervisor.cli.list_jobs import first_member_text, progress_text
 from sqljobs.supervisor.cli.output import (
     STATE_STYLES,
     Column,
@@ -31,7 +32,9 @@ from sqljobs.supervisor.cli.output import (
     print_rich,
     state_text,
     table,
+    verbatim,
     write,
+    write_printed,
 )
 from sqljobs.supervisor.cli.selection import job_id as parse_id
 from sqljobs.supervisor.cli.times import age, clock, duration, size
@@ -44,18 +47,22 @@ ATTEMPTS = (
     Column("MEMORY", need=5, right=True),
     Column("EXIT", need=2, right=True),
     Column("SUPERVISOR", need=6, flexible=True),
-    Column("LAST LINE", need=3, flexible=True, style="dim"),
+    Column("WHY", need=3, flexible=True, style="dim"),
 )
 UPSTREAMS = (Column("ID", right=True), Column("STATE"), Column("RUNS", need=1, style="dim"))
 WAYS = {"ok": "after it is done", "any": "after any end", "not_ok": "after a bad end"}
 VALUE_BYTES = 1000
 TRACEBACK_LINES = 15
+STACK_LINES = 60
+LINE_BYTES = 300
+JSON_FACTS = ("args", "result")
 ROWS_SHOWN = 50
 MOST_DRAWN = 1000
 
 
 @click.command("show")
 @click.argument("job_id", type=parse_id, metavar="ID")
+@click.option("--log", is_flag=True, help="And the end of what its last attempt has printed.")
 @click.option("--graph", is_flag=True, help="Draw all that is connected with the job.")
 @click.option("--dot", "as_dot", is_flag=True, help="The same as Graphviz text.")
 @click.option("--mermaid", "as_mermaid", is_flag=True, help="The same as a Mermaid flowchart.")
@@ -66,7 +73,7 @@ MOST_DRAWN = 1000
 )
 @common_options
 @pass_call
-def show(call: Call, job_id: int, graph: bool, as_dot: bool, as_mermaid: bool, limit: int | None) -> int:
+def show(call: Call, job_id: int, log: bool, graph: bool, as_dot: bool, as_mermaid: bool, limit: int | None) -> int:
     """Show one job: its state and why, its attempts, what it waits for; or draw the graph that it is part of."""
     if graph + as_dot + as_mermaid + call.as_json > 1:
         raise click.UsageError("--graph, --dot, --mermaid and --json exclude each other: give one of them")
@@ -81,7 +88,23 @@ def show(call: Call, job_id: int, graph: bool, as_dot: bool, as_mermaid: bool, l
         print_json(info.as_json())
     else:
         print_rich(*_parts(info, now))
+        if log:
+            _print_log(info)
     return 0
+
+
+def _print_log(info: JobInfo) -> None:
+    """Line by line as it was printed: what is kept of it may be far longer than all else."""
+    if not info.attempts:
+        write("\nNo output: it has not run yet\n")
+        return
+    last = info.attempts[-1]
+    if last.log_tail is None:
+        hint = f"see `sqljobs logs {info.id}`" if last.ended_at is None else "none"
+        write(f"\nOutput of attempt {last.attempt}: {hint}\n")
+        return
+    write(f"\nOutput of attempt {last.attempt}\n")
+    write_printed("".join(f"  {line}\n" for line in last.log_tail.removesuffix("\n").split("\n")))
 
 
 def _draw(call: Call, job_id: int, limit: int, export: Callable[..., str] | None) -> None:
@@ -106,7 +129,10 @@ def _parts(info: JobInfo, now: datetime) -> Iterator[RenderableType]:
     head = Text(f"Job {info.id}  ", style="bold")
     yield Text.assemble(head, (clean(info.type), "bold"), "  ", (info.state, STATE_STYLES.get(info.state, "")))
     if info.reason is not None:
-        yield Text(clean(info.reason.text or info.reason.code, VALUE_BYTES))
+        ends = f", ends {age(info.reason.until, now)}" if info.reason.code == "hold" and info.reason.until else ""
+        yield Text(clean(f"{info.reason.text or info.reason.code}{ends}", VALUE_BYTES))
+    elif (text := first_member_text(info)) is not None:
+        yield Text(text)
     yield Text()
     yield _facts(info, now)
     if info.attempts:
@@ -122,6 +148,7 @@ def _parts(info: JobInfo, now: datetime) -> Iterator[RenderableType]:
         if len(info.after) > ROWS_SHOWN:
             yield Text(f"  and {len(info.after) - ROWS_SHOWN} more: see --json", style="dim")
     yield from _traceback(info)
+    yield from _stacks(info)
 
 
 def _facts(info: JobInfo, now: datetime) -> Table:
@@ -129,7 +156,7 @@ def _facts(info: JobInfo, now: datetime) -> Table:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in _named_facts(info, now):
-        facts.add_row(name, Text(clean(value, VALUE_BYTES)))
+        facts.add_row(name, Text((verbatim if name in JSON_FACTS else clean)(value, VALUE_BYTES)))
     return facts
 
 
@@ -144,6 +171,8 @@ def _named_facts(info: JobInfo, now: datetime) -> Iterator[tuple[str, str]]:
     if not info.container or info.attempt:  # a mere container never runs
         yield "attempts", f"{info.attempt} of at most {info.max_attempts}"
         yield "timeout", duration(info.timeout) if info.timeout else "none"
+    if info.memory is not None:
+        yield "memory", f"at most {size(info.memory)}"
     moments = {
         "created": info.created_at,
         "due": info.run_after if info.ended_at is None else None,
@@ -156,7 +185,10 @@ def _named_facts(info: JobInfo, now: datetime) -> Iterator[tuple[str, str]]:
             yield name, f"{clock(moment)} ({age(moment, now)})"
     if info.lease_owner is not None:
         yield "leased by", info.lease_owner.rpartition("/")[0]
-    for name, value in (("args", info.args), ("result", info.result)):
+    for name, amounts in (("uses", info.uses), ("spent", info.spent)):
+        if amounts:
+            yield name, ", ".join(f"{limit} {amount:,}" for limit, amount in amounts.items())
+    for name, value in zip(JSON_FACTS, (info.args, info.result), strict=True):
         if value is not None:
             yield name, json.dumps(value, ensure_ascii=False)
 
@@ -173,17 +205,12 @@ def _attempt_row(attempt: AttemptInfo, now: datetime) -> list[object]:
         size(attempt.max_rss_bytes),
         attempt.signal or exit_code,
         attempt.supervisor,
-        _last_line(attempt.error),
+        headline(attempt.error),
     ]
 
 
-def _last_line(text: str | None) -> str | None:
-    lines = [line for line in (text or "").splitlines() if line.strip()]
-    return lines[-1].strip() if lines else None
-
-
 def _traceback(info: JobInfo) -> Iterator[RenderableType]:
-    """The end of the last error that has more to say than its last line."""
+    """The end of the last error that has more to say than one line."""
     last = next((attempt for attempt in reversed(info.attempts) if attempt.error), None)
     lines = [line.expandtabs(4) for line in (last.error or "").splitlines()] if last is not None else []
     if last is None or len(lines) < 2:
@@ -193,5 +220,16 @@ def _traceback(info: JobInfo) -> Iterator[RenderableType]:
         f"\nError of attempt {last.attempt}" + (f" (its last {TRACEBACK_LINES} lines)" if cut > 0 else ""), style="dim"
     )
     for line in lines[-TRACEBACK_LINES:]:
-        # `clean` joins words with single spaces; what a traceback is indented by tells its parts apart.
-        yield Text("  " + " " * (len(line) - len(line.lstrip())) + clean(line))
+        yield Text("  " + verbatim(line, LINE_BYTES))
+
+
+def _stacks(info: JobInfo) -> Iterator[RenderableType]:
+    """What the threads of the last attempt that was stopped were at."""
+    last = next((attempt for attempt in reversed(info.attempts) if attempt.stack_dump), None)
+    if last is None:
+        return
+    lines = (last.stack_dump or "").splitlines()
+    more = f" (its last {STACK_LINES} lines)" if len(lines) > STACK_LINES else ""
+    yield Text(f"\nStacks of attempt {last.attempt} when it was stopped{more}", style="dim")
+    for line in lines[-STACK_LINES:]:
+        yield Text("  " + verbatim(line, LINE_BYTES))

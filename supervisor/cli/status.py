@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import click
@@ -9,16 +10,28 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import sqljobs
+from sqljobs.schema.job_info import Progress
+from sqljobs.schema.progress import SeenProgress
 from sqljobs.schema.status import read_status
 from sqljobs.supervisor.cli.call import Call, common_options, pass_call
+from sqljobs.supervisor.cli.limits import limits_table
 from sqljobs.supervisor.cli.output import STATE_STYLES, Column, clean, print_json, print_rich, table
-from sqljobs.supervisor.cli.times import duration
+from sqljobs.supervisor.cli.progress import COLUMNS as PROGRESS
+from sqljobs.supervisor.cli.progress import progress_rows
+from sqljobs.supervisor.cli.times import clock, duration
 
 GROUPS = (
     Column("GROUP", flexible=True),
     Column("READY", right=True),
     Column("IN FLIGHT", right=True),
     Column("WEIGHT", need=1, right=True),
+)
+HOLDS = (
+    Column("HELD"),
+    Column("NAME", flexible=True),
+    Column("SINCE", need=2),
+    Column("UNTIL", need=1),
+    Column("REASON", need=1, flexible=True, style="dim"),
 )
 SUPERVISORS = (
     Column("SUPERVISOR", flexible=True),
@@ -36,7 +49,7 @@ SUPERVISORS = (
 @common_options
 @pass_call
 def status(call: Call) -> int:
-    """Show how many jobs are in which state, the groups with work, and the supervisors."""
+    """Show how many jobs are in which state, the groups with work, progress, limits, holds and supervisors."""
     with call.database() as database:
         found: dict[str, Any] = {"version": sqljobs.__version__, **database.read("status", read_status)}
     if call.as_json:
@@ -59,6 +72,13 @@ def _parts(found: dict[str, Any]) -> list[RenderableType]:
     if found["groups"]:
         rows = [[group["group"], group["ready"], group["in_flight"], group["weight"]] for group in found["groups"]]
         parts += [Text(), table(GROUPS, rows)]
+    if found["progress"]:
+        seen = [SeenProgress(job["id"], job["type"], Progress(**job["progress"])) for job in found["progress"]]
+        parts += [Text(), table(PROGRESS, progress_rows(seen))]
+    if found["limits"]:
+        parts += [Text(), limits_table(found["limits"])]
+    if found["holds"]:
+        parts += [Text(), table(HOLDS, [_hold(hold) for hold in found["holds"]])]
     parts.append(Text())
     if found["supervisors"]:
         parts.append(table(SUPERVISORS, [_supervisor(row) for row in found["supervisors"]]))
@@ -74,6 +94,11 @@ def _states(states: dict[str, int]) -> Text:
         if count
     ]
     return Text(", ").join(shown) if shown else Text("no jobs")
+
+
+def _hold(hold: dict[str, Any]) -> list[object]:
+    since, until = (moment and clock(datetime.fromisoformat(moment)) for moment in (hold["since"], hold["until"]))
+    return [hold["kind"], hold["name"], since, until, hold["reason"]]
 
 
 def _supervisor(row: dict[str, Any]) -> list[object]:

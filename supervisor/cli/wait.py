@@ -8,11 +8,13 @@ from sqljobs.schema.durations import parse_duration
 from sqljobs.schema.errors import WaitTimeout
 from sqljobs.schema.job_info import JobInfo
 from sqljobs.schema.jobs_read import read_jobs
+from sqljobs.schema.progress import read_progress
 from sqljobs.supervisor.cli.call import Call, common_options, pass_call
 from sqljobs.supervisor.cli.failures import ANSWER_IS_NO, TIMED_OUT, report
 from sqljobs.supervisor.cli.output import Column, print_json, print_rich, state_text, table
+from sqljobs.supervisor.cli.progress import Shown, live
 from sqljobs.supervisor.cli.selection import job_id as parse_id
-from sqljobs.worker_runtime.wait import wait_for_end
+from sqljobs.worker_runtime.wait import Watch, wait_for_end
 
 COLUMNS = (
     Column("ID", right=True),
@@ -33,7 +35,8 @@ def wait(call: Call, ids: tuple[int, ...], timeout: str | None) -> int:
     late: WaitTimeout | None = None
     with call.database() as database:
         try:
-            wait_for_end(database, ids, seconds)
+            with live() as show:
+                wait_for_end(database, ids, seconds, show and _watch(show))
         except WaitTimeout as error:
             late = error
         infos = database.read("wait", lambda tx: read_jobs(tx, ids))
@@ -45,6 +48,10 @@ def wait(call: Call, ids: tuple[int, ...], timeout: str | None) -> int:
         call.as_json = False  # the array is the answer already
         return report(late, call, TIMED_OUT)
     return 0 if all(ended_well(info) for info in infos) else ANSWER_IS_NO
+
+
+def _watch(show: Shown) -> Watch:
+    return lambda tx, pending: show(read_progress(tx, pending), len(pending))
 
 
 def ended_well(info: JobInfo) -> bool:

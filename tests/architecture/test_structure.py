@@ -14,11 +14,14 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "b
 SUPERVISOR_MAY_IMPORT = {
     *("worker_runtime.child", "worker_runtime.registry", "worker_runtime.post_fork", "worker_runtime.arguments"),
     *("worker_runtime.enqueue", "worker_runtime.wait", "worker_runtime.process_mark"),
+    *("worker_runtime.inline", "worker_runtime.write_end", "worker_runtime.current_job", "worker_runtime.endings"),
+    *("worker_runtime.stop_request", "worker_runtime.stack_dump", "worker_runtime.descriptions"),
 }
 SQL_NAMES = {"select", "insert", "update", "delete", "text", "exists", "func", "literal", "tuple_", "case"}
 PROCESS_CALLS = {
     *("os.fork", "os.forkpty", "os.kill", "os.killpg", "os.wait", "os.wait3", "os.wait4", "os.waitpid", "os.waitid"),
-    *("os.posix_spawn", "os.system", "os.popen", "signal.pidfd_send_signal"),
+    *("os.posix_spawn", "os.posix_spawnp", "os.execv", "os.execve", "os.system", "os.popen", "subprocess.Popen"),
+    *("subprocess.run", "subprocess.check_call", "subprocess.check_output", "signal.pidfd_send_signal"),
 }
 
 

@@ -62,6 +62,23 @@ def test_run_settings(here: Path) -> None:
     }
 
 
+def test_devices_of_the_file_and_over_them_those_of_run(here: Path) -> None:
+    (here / "sqljobs.toml").write_text(
+        '[run]\ndevice = ["fpga=a,b"]\ndevice_env = "tpu=TPUS"\n'
+        '[devices.gpu]\nunits = [0, "1"]\nenv = "CUDA_VISIBLE_DEVICES"\n'
+        '[devices.fpga]\nunits = ["c"]\nenv = "FPGA"\n[devices.tpu]\nunits = ["x"]\nenv = "OTHER"\n'
+    )
+    assert config().run == {
+        "device": {"gpu": ("0", "1"), "fpga": ("a", "b"), "tpu": ("x",)},
+        "device_env": {"gpu": "CUDA_VISIBLE_DEVICES", "fpga": "FPGA", "tpu": "TPUS"},
+    }
+
+
+def test_limits(here: Path) -> None:
+    (here / "sqljobs.toml").write_text('[limits.gpu]\nresource = 2\n[limits.usd]\nbudget = 0.5\nper = "day"\n')
+    assert config().limits == {"gpu": {"resource": 2}, "usd": {"budget": 0.5, "per": "day"}}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -74,9 +91,21 @@ def test_run_settings(here: Path) -> None:
         ("[run]\napp_dir = 1", "app_dir in [run] must be"),
         ("[run]\nhandlers = [1]", "handlers in [run] must be text or a list of texts"),
         ("[run]\nonly_group = 1", "only_group in [run] must be text or a list of texts"),
-        ("[run]\ndevice = 1", "device in [run] is not built yet in this version"),
-        ("[limits.api]\nrate = 1", "[limits.api] is not built yet in this version"),
-        ("[devices.gpu]\nunits = 1", "[devices.gpu] is not built yet in this version"),
+        ("[run]\npreload = 1", "preload in [run] must be true or false"),
+        ("[run]\nno_preload = 'yes'", "no_preload in [run] must be true or false"),
+        ("[run]\ndevice = 1", "device in [run] must be text or a list of texts"),
+        ('[run]\ndevice = "gpu"', "device: write NAME=UNIT,UNIT such as gpu=0,1, not 'gpu'"),
+        ("[devices]\ngpu = 1", "gpu in [devices] must be a table: write [devices.gpu] above its keys"),
+        ("[devices.gpu]", "[devices.gpu] is empty: write units ="),
+        ("[devices.gpu]\nunit = 1", "unknown key 'unit' in [devices.gpu] (did you mean 'units'?)"),
+        ("[devices.gpu]\nunits = 1", "device 'gpu': units must be a list such as ['0', '1'], not 1"),
+        ("[devices.gpu]\nunits = [0, 0]", "device 'gpu': unit '0' is given twice"),
+        ("[devices.gpu]\nenv = 'A B'", "device_env 'gpu': 'A B' is no name of an environment variable"),
+        ("[limits.api]\nrate = 1", "[limits.api]: limit 'api' is a rate, which needs per"),
+        ("[limits.api]\nrte = 1", "[limits.api]: unknown key 'rte' (did you mean 'rate'?)"),
+        ("[limits]\napi = 1", "[limits.api] must be a table"),
+        ('[limits.api]\nbudget = "x"', "[limits.api]: budget must be a number from 0"),
+        ('[limits." api"]\nbudget = 1', "limit ' api' has a space at its start"),
         ("url = ", "is not TOML: Invalid value"),
         ("a = " + "[" * 5000, "is not TOML"),
     ],

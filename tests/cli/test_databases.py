@@ -43,6 +43,15 @@ def test_the_whole_round(cli: Cli, db_url: str, monkeypatch: pytest.MonkeyPatch)
     status = cli("status", "--json").json
     assert status["database"] in ("sqlite", "postgresql", "mysql", "mariadb")
     assert status["states"]["cancelled"] == 3
+    assert cli("limit", "set", "usd", "--budget", "0.000001", "--per", "month", "--each", "group").code == 0
+    assert cli("limit", "set", "usd", "--budget", 2, "--group", "g").code == 0
+    assert [line["left"] for line in cli("limit", "list", "--json").json] == [None, 2]
+    assert cli("limit", "delete", "usd").code == 0
+    assert cli("group", "set", "g", "--weight", 3).code == 0
+    assert cli("group", "list", "--json").json == [{"group": "g", "weight": 3}]
+    assert cli("hold", "job", first, "--until", "1h", "--reason", "é☃").code == 0
+    assert [hold["reason"] for hold in cli("status", "--json").json["holds"]] == ["é☃"]
+    assert len(cli("release", "job", first, "--json").json) == 1
     for command in (["list"], ["status"], ["show", first]):
         assert cli(*command).code == 0
 

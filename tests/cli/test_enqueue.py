@@ -11,6 +11,7 @@ from sqlalchemy import text
 import sqljobs
 from sqljobs.schema.transactions import Database
 from tests.cli.calling import Cli
+from tests.schema.playing import put
 
 HANDLERS = """
 from pathlib import Path
@@ -192,3 +193,8 @@ def test_unusual_text_survives(cli: Cli) -> None:
         assert "\x1b" not in said
         assert "\u202e" not in said
         assert "[bold]ü" in said
+
+
+def test_show_keeps_the_blanks_of_json(cli: Cli, queue: Database) -> None:
+    job_id = put(queue, "t", {"text": "a    b\n\tc \x1b[31m"})
+    assert '{"text": "a    b\\n\\tc \\u001b[31m"}' in cli("show", job_id).out

@@ -20,8 +20,13 @@ def batch(tmp_path: Path, *lines: dict[str, Any]) -> Path:
 
 def test_a_container_and_its_members(cli: Cli, queue: Database) -> None:
     box = cli("enqueue", "box", "--container", "--json").json["id"]
+    words = f"waits for its first member; add one with enqueue --parent {box}, or cancel it"
+    assert words in cli("show", box).out
+    assert words in cli("list").out
+    assert (cli("show", box, "--json").json["reason"], cli("list", "--json").json[0]["reason"]) == (None, None)
     member = cli("enqueue", "t", "--parent", box, "--json").json["id"]
     assert states(queue, [box, member]) == ["waiting", "ready"]
+    assert "first member" not in cli("show", box).out + cli("list").out
     shown = cli("show", box, "--json").json
     assert (shown["container"], shown["children"], shown["child_counts"]["open"]) == (True, [member], 1)
     assert cli("show", member, "--json").json["parent"] == box

@@ -136,7 +136,7 @@ def test_status(cli: Cli, jobs: dict[str, int]) -> None:
     found = cli("status", "--json").json
     assert list(found) == [
         *("version", "schema_version", "database", "wakeup", "states", "groups", "oldest_ready_seconds"),
-        *("limits", "holds", "supervisors"),
+        *("limits", "holds", "supervisors", "progress"),
     ]
     assert (found["version"], found["database"], found["wakeup"]) == (sqljobs.__version__, "sqlite", "poll")
     assert sum(found["states"].values()) == len(jobs)

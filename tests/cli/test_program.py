@@ -31,12 +31,17 @@ def test_help_and_version(cli: Cli) -> None:
         "cancel",
         "retry",
         "skip",
+        "hold",
+        "release",
+        "limit",
+        "group",
+        "explain",
         "drain",
         "doctor",
         "demo",
     ):
         assert f"\n  {name} " in said.out
-    for name in ("hold", "limit", "prune", "explain", "logs", "top"):
+    for name in ("prune", "top"):
         assert f"\n  {name} " not in said.out
     assert cli("--version").out.startswith("sqljobs 0.")
     assert cli().code == 2

@@ -75,6 +75,21 @@ def test_settings_from_the_file(queue: Database, folder: Path) -> None:
     assert (supervisor["name"], supervisor["slots"], supervisor["types"]) == ("from-file", 1, ["cli.other"])
 
 
+@pytest.mark.usefixtures("queue")
+def test_devices_of_the_file_device_by_device(folder: Path) -> None:
+    (folder / "sqljobs.toml").write_text(
+        '[run]\nhandlers = ["handlers.py"]\nuntil_idle = true\n'
+        '[devices.gpu]\nunits = [0, 1]\nenv = "CUDA_VISIBLE_DEVICES"\n[devices.fpga]\nunits = ["a"]\n'
+    )
+    assert program("run", "--name", "one").code == 0
+    assert program("run", "--name", "two", "--device", "gpu=7", "--device-env", "fpga=FPGA").code == 0
+    one, two = (found["devices"] for found in program("status", "--json").json["supervisors"])
+    assert one == {"gpu": {"units": ["0", "1"]}, "fpga": {"units": ["a"]}}
+    assert two == {"gpu": {"units": ["7"]}, "fpga": {"units": ["a"]}}
+    refused = program("run", "--device-env", "fpga=CUDA_VISIBLE_DEVICES")
+    assert (refused.code, "cannot be the variable of both" in refused.err) == (2, True)
+
+
 def test_only(queue: Database) -> None:
     ids = [put(queue, "cli.add", {"a": 1}, group=group) for group in ("x", "y")]
     call = ("run", "--handlers", "handlers.py", "--until-idle")
@@ -109,6 +124,10 @@ def test_signals(queue: Database, number: signal.Signals, code: int) -> None:
         (["--handlers", "handlers.py", "--on-lease-lost", "run"], "on_lease_lost must be 'keep' or 'kill'"),
         (["--handlers", "handlers.py", "--name", " x"], "name ' x' has a space"),
         (["--handlers", "handlers.py", "--url", "sqlite://"], "name a SQLite file"),
+        (["--handlers", "handlers.py", "--device", "gpu"], "device: write NAME=UNIT,UNIT such as gpu=0,1, not 'gpu'"),
+        (["--handlers", "handlers.py", "--device", "gpu=0,0"], "unit '0' is given twice"),
+        (["--handlers", "handlers.py", "--device", "gpu=0", "--device", "gpu=1"], "'gpu' is given twice"),
+        (["--handlers", "handlers.py", "--device-env", "gpu=GPUS"], "there is no device 'gpu'"),
         (
             ["--handlers", "handlers.py", "--only-type", "cli.ad"],
             "no handler is called 'cli.ad' (did you mean 'cli.add'?)",

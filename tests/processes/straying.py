@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from sqljobs.supervisor.children import Child, Children
 from sqljobs.supervisor.liveness import Liveness, probe
 from sqljobs.supervisor.sightings import Process
-from sqljobs.supervisor.sweeping import Sweeper, Swept
+from sqljobs.supervisor.sweeping import Sweeper
+from sqljobs.supervisor.swept import Swept
 from sqljobs.worker_runtime.post_fork import settle_in
 from sqljobs.worker_runtime.process_mark import Mark, own_start_ticks
 from tests.processes.offspring import block_every_signal_and_sleep_in_c, raw, reported
@@ -24,8 +25,10 @@ def detached(report_fd: int, program: list[str] | None = None, environment: dict
     """Leave a daemon of its own session; its pid and start ticks are reported."""
     if os.fork() == 0:
         os.setsid()
+        leader = os.getpid()
         if os.fork() != 0:
             os._exit(0)
+        wait_until(lambda: os.getppid() != leader, what="the leader's end")  # it would be swept, too
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 2)
         os.dup2(null, 1)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from sqljobs.supervisor import sightings as sightings_module
 from sqljobs.supervisor.adopting import adopting
 from sqljobs.supervisor.liveness import start_ticks_of
 from sqljobs.supervisor.sightings import marks_of, sight, sightings
 from sqljobs.worker_runtime.post_fork import settle_in
 from sqljobs.worker_runtime.process_mark import Mark, own_start_ticks
-from tests.processes.offspring import answer_of, block_every_signal_and_sleep_in_c, raw, run_script
+from tests.processes.offspring import answer_of, block_every_signal_and_sleep_in_c, raw, reported, run_script
 from tests.processes.straying import MARK, TEN_MINUTES, Table, marked, stray_of
 from tests.waiting import wait_until
 
@@ -38,6 +39,39 @@ def test_a_job_within_a_job_carries_both_marks(children: Table) -> None:
     head = sight(child.pid)
     assert head is not None
     assert marks_of(head) == frozenset({MARK})
+
+
+def test_a_mark_is_seen_where_a_mere_fork_becomes_a_program_between_two_looks(
+    children: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mapping is gone with the exec, and the environment shows the mark only after it."""
+
+    def execs_when_told(report_fd: int) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        os.write(report_fd, b"waits;")
+        signal.sigwait([signal.SIGUSR1])
+        os.execv("/bin/sleep", ["sleep", TEN_MINUTES])
+
+    child = children.spawn("execs", raw(marked(execs_when_told)))
+    reported(children, child, b"waits;")
+    program = Path(f"/proc/{child.pid}/exe")
+    looked: list[str] = []
+
+    def look_and_let_it_exec(path: str) -> bytes:
+        content = read(path)
+        if not looked:
+            os.kill(child.pid, signal.SIGUSR1)
+            wait_until(lambda: program.resolve().name != Path(sys.executable).resolve().name, what="the exec")
+            wait_until(lambda: read(f"/proc/{child.pid}/environ"), what="the environment")
+        looked.append(path)
+        return content
+
+    read = sightings_module._read
+    monkeypatch.setattr(sightings_module, "_read", look_and_let_it_exec)
+    seen = sight(child.pid)
+    assert seen is not None
+    assert marks_of(seen) == frozenset({MARK})
+    assert len(looked) == 2
 
 
 def test_a_process_knows_its_own_start(children: Table) -> None:

@@ -101,14 +101,13 @@ def test_the_oom_killer_prefers_the_child(children: Table) -> None:
     assert answer_of(children, score) == min(score() + 500, 1000)
 
 
-def test_a_fault_still_prints_its_stack_where_the_parent_asked_for_that() -> None:
+def test_a_fault_prints_its_stack() -> None:
     result = run_script(
         """
-import faulthandler, os, resource, signal
+import os, resource, signal
 from sqljobs.supervisor.children import Children
 from tests.processes.offspring import settled, wait_for_ends
 
-faulthandler.enable()
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 children = Children()
 children.spawn("a", settled(lambda _: os.kill(os.getpid(), signal.SIGSEGV)))

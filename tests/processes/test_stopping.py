@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqljobs.supervisor.children import Child, Children, Ended
-from sqljobs.supervisor.kill_ladder import Ladder, Reason, next_action, next_due, stop
+from sqljobs.supervisor.kill_ladder import Ladder, Reason, next_actions, next_due, stop
 from sqljobs.supervisor.liveness import Liveness, probe, start_ticks_of
 from tests.processes.offspring import (
     DEADLINE,
@@ -29,10 +29,10 @@ def climb(children: Table, child: Child[str], kill_grace: float) -> tuple[list[s
     """Bring a child down by the ladder, as the supervisor does."""
     ladder, sent = stop(Ladder(), Reason.TIMEOUT, time.monotonic()), []
     while not (ended := children.reap()):
-        ladder, action = next_action(ladder, time.monotonic(), kill_grace)
-        if action is not None:
-            children.signal(child, action.signal, group=True)
-            sent.append(action.signal)
+        ladder, actions = next_actions(ladder, time.monotonic(), kill_grace)
+        for number in [action.signal for action in actions if action.signal is not None]:
+            children.signal(child, number, group=True)
+            sent.append(number)
         due = next_due(ladder, kill_grace)
         left = DEADLINE if due is None else max(0.0, due - time.monotonic())
         ready = select.select([child.pidfd], [], [], left)[0]

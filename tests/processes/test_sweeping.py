@@ -12,7 +12,8 @@ from sqljobs.supervisor import sweeping
 from sqljobs.supervisor.children import kill_stray
 from sqljobs.supervisor.liveness import start_ticks_of
 from sqljobs.supervisor.sightings import Process, sight
-from sqljobs.supervisor.sweeping import PATIENCE_SECONDS, Sweeper, Swept
+from sqljobs.supervisor.sweeping import Sweeper
+from sqljobs.supervisor.swept import PATIENCE_SECONDS, Swept
 from sqljobs.worker_runtime.process_mark import own_start_ticks
 from tests.processes.offspring import block_every_signal_and_sleep_in_c, wait_for_ends
 from tests.processes.straying import (

@@ -19,7 +19,6 @@ def write_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wr
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two versions of a file within a second
     monkeypatch.setattr(registry, "_by_module", {name: dict(types) for name, types in registry._by_module.items()})
-    monkeypatch.setattr(registry, "_latest", dict(registry._latest))
     before = dict(sys.modules)
 
     def write(name: str, text: str) -> Path:

@@ -1,5 +1,6 @@
 """Types of arguments that the tests of conversion share."""
 
+import sys
 import uuid
 from dataclasses import InitVar, dataclass, field
 from datetime import datetime
@@ -58,6 +59,8 @@ class Point:
     def __post_init__(self) -> None:
         if self.x < 0:
             raise ValueError("x is below 0")
+        if self.x > 1000:
+            sys.exit("x is too far out")
         object.__setattr__(self, "area", self.x * self.y)
 
 

@@ -60,6 +60,7 @@ RECORDS: list[tuple[Any, Any, str]] = [
     ({"x": 1, "tag": 0}, Point, " has the field 'tag', which Point lacks (did you mean 'tags'?); it takes x, y, tags"),
     *(({"x": 1, "unit": "m"}, Point, " has the field 'unit'"), ({"x": 1, "tags": [1]}, Point, ".tags[0] must be text")),
     ({"x": -1}, Point, " was refused: ValueError: x is below 0"),
+    ({"x": 1001}, Point, " was refused: SystemExit: x is too far out"),
     ({"value": 1}, Seeded, " was refused: TypeError: "),
     ({"name": "a", "size": "b"}, Options, ".size must be an integer"),
     *(({"size": 1}, Options, " lacks the field 'name'"), ({"name": "a", "x": 1}, Options, " has the field 'x'")),

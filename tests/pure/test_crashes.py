@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sqljobs.schema.outcomes import Cause
 from sqljobs.supervisor.crashes import cause_of_death, signal_name
 from sqljobs.supervisor.kill_ladder import Reason
+from sqljobs.supervisor.oom_kills import Oom
 
 ends = st.one_of(
     st.tuples(st.integers(0, 255), st.none()), st.tuples(st.none(), st.integers(1, 64)), st.just((None, None))
@@ -20,7 +21,7 @@ ends = st.one_of(
     [
         (0, None, b"S", None, Cause.EXIT, "ended with exit code 0 without a result"),
         (3, None, b"S", None, Cause.EXIT, "ended with exit code 3 without a result"),
-        (70, None, b"S", None, Cause.EXIT, "the child's stderr has the traceback"),
+        (70, None, b"S", None, Cause.EXIT, "what it printed ends with the traceback"),
         (None, None, b"S", None, Cause.EXIT, "its exit status was taken"),
         (None, 9, b"S", None, Cause.SIGNAL, "killed by SIGKILL: not sent by sqljobs: perhaps the kernel's OOM killer"),
         (None, 11, b"S", None, Cause.SIGNAL, "killed by SIGSEGV: invalid memory access"),
@@ -45,12 +46,40 @@ def test_table(
     assert says in outcome.error
 
 
-@settings(deadline=None)
-@given(end=ends, reports=st.sampled_from([b"", b"S"]), asked=st.none() | st.sampled_from(Reason))
-def test_every_end_has_a_cause_and_one_line(
-    end: tuple[int | None, int | None], reports: bytes, asked: Reason | None
+@pytest.mark.parametrize(
+    ("killed_by", "reports", "asked", "oom", "cause", "says"),
+    [
+        (9, b"S", None, Oom.SURE, Cause.MEMORY, "killed by SIGKILL: the kernel's OOM killer"),
+        (9, b"S", None, Oom.PERHAPS, Cause.SIGNAL, "probably the kernel's OOM killer"),
+        (11, b"S", None, Oom.SURE, Cause.SIGNAL, "killed by SIGSEGV: invalid"),
+        (9, b"", None, Oom.SURE, Cause.INTERRUPTED, "OOM killer: there was no memory left before its handler"),
+        (9, b"S", Reason.TIMEOUT, Oom.SURE, Cause.TIMEOUT, "it ran longer than its timeout (killed by SIGKILL)"),
+    ],
+)
+def test_what_the_kernel_says_of_a_kill(
+    killed_by: int, reports: bytes, asked: Reason | None, oom: Oom, cause: Cause, says: str
 ) -> None:
-    outcome = cause_of_death(exit_code=end[0], signal=end[1], reports=reports, asked=asked)
+    outcome = cause_of_death(exit_code=None, signal=killed_by, reports=reports, asked=asked, oom=oom)
+    assert outcome.cause is cause
+    assert says in (outcome.error or "")
+
+
+def test_what_is_known_of_a_limit_is_told() -> None:
+    outcome = cause_of_death(exit_code=None, signal=9, reports=b"S", asked=Reason.MEMORY, asked_text="held 3, limit 2")
+    assert (outcome.cause, outcome.error) == (Cause.MEMORY, "held 3, limit 2 (killed by SIGKILL)")
+
+
+@settings(deadline=None)
+@given(
+    end=ends,
+    reports=st.sampled_from([b"", b"S"]),
+    asked=st.none() | st.sampled_from(Reason),
+    oom=st.sampled_from(Oom),
+)
+def test_every_end_has_a_cause_and_one_line(
+    end: tuple[int | None, int | None], reports: bytes, asked: Reason | None, oom: Oom
+) -> None:
+    outcome = cause_of_death(exit_code=end[0], signal=end[1], reports=reports, asked=asked, oom=oom)
     assert outcome.cause is not Cause.DONE
     assert outcome.error is not None
     assert outcome.error == outcome.error.strip() != ""

@@ -23,7 +23,7 @@ from sqljobs.schema.enqueue_plan import (
 from sqljobs.schema.errors import InvalidJob
 from sqljobs.schema.graph import KINDS, Children
 from sqljobs.schema.order import in_order
-from sqljobs.schema.specs import NOT_YET, OPTIONS, Defaults, JobSpec, Request, check_request
+from sqljobs.schema.specs import Defaults, JobSpec, Request, check_request
 from sqljobs.schema.states import State
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -36,7 +36,7 @@ JOBS = {
     5: Known("cancelled", "not_needed", 5),
     6: Known("ready", None, 6),
 }
-PARENTS = {7: Parent(7, "waiting", {}), 8: Parent(8, "blocked", {})}
+PARENTS = {7: Parent(7, "waiting", {}, True), 8: Parent(8, "blocked", {}, True)}
 BAD = {2: 2, 4: 2}  # id -> culprit
 GOOD = {1, 5}
 
@@ -216,10 +216,8 @@ def test_unknown_options_name_the_nearest() -> None:
         JobSpec("t").options(zzz=1)
 
 
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_what_is_not_built_yet_is_refused_and_none_is_not_given(name: str) -> None:
-    with pytest.raises(InvalidJob, match=f"^the option '{name}' is not built yet"):
-        request(JobSpec("t").options(**{name: 1}))
+@pytest.mark.parametrize("name", ["memory", "on_failed", "timeout", "uses"])
+def test_none_is_not_given(name: str) -> None:
     assert request(JobSpec("t").options(**{name: None})).given == ()
 
 
@@ -273,4 +271,3 @@ def test_options_make_a_new_spec_and_leave_the_old_one() -> None:
     assert (a.given, b.given) == ({"weight": 2}, {"weight": 3, "key": "k"})
     assert (b.type, b.args) == ("t", {"n": 1})
     assert a != a.options()
-    assert set(OPTIONS) >= NOT_YET

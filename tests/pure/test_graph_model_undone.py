@@ -95,7 +95,7 @@ def test_retry_of_what_is_not_needed_any_more() -> None:
     run(model, watched)
     model.retry([notify])
     assert why(model, notify) == ("cancelled", "not_needed", None)
-    assert model.retry([notify]) == {notify}
+    assert model.retry([notify]) == REFUSED
     assert why(model, notify) == ("cancelled", "not_needed", None)
 
 

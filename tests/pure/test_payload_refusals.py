@@ -2,11 +2,13 @@
 
 import math
 import sys
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,8 @@ def raiser(failure: BaseException) -> Callable[..., Any]:
             (b"x", "is a bytes, which JSON cannot hold; pass text"),
             (1j, "is a complex"),
         ),
+        (Fraction(1, 3), "is a Fraction, which JSON cannot hold; pass its parts"),
+        (array("d", [1.0]), "is an array, which JSON cannot hold; pass its .item() or .tolist()"),
         *(
             (object(), "is an object, which"),
             (Point, "is a type"),

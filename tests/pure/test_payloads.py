@@ -1,6 +1,7 @@
 """JSON as it is stored: what survives the trip, and as what."""
 
 import json
+import numbers
 import uuid
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass, field
@@ -39,6 +40,31 @@ class Number(int):
 class Real(float):
     def __float__(self) -> float:
         return 99.0
+
+
+class Scalar:
+    """As numpy's numbers: of no class of Python's, but registered as what they are."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+class Int64(Scalar):
+    pass
+
+
+class Float32(Scalar):
+    pass
+
+
+numbers.Integral.register(Int64)
+numbers.Real.register(Float32)
 
 
 @dataclass
@@ -90,6 +116,7 @@ def test_the_text_is_compact_and_plain() -> None:
         *((Decimal("12.50"), '"12.50"'), (Path("/a/b"), '"/a/b"'), (PurePosixPath("é"), '"é"')),
         *((Color.RED, '"red"'), (Color.PAIR, "[1,2]"), (Level.HIGH, "2"), (Mode.FAST, '"fast"')),
         *(({Mode.FAST: 1}, '{"fast":1}'), (Text("a"), '"a"'), (Number(7), "7"), (Real(1.5), "1.5")),
+        *((Int64(2**40), "1099511627776"), (Float32(0.5), "0.5")),
         *((Pair(1, 2), "[1,2]"), ((), "[]"), (OrderedDict(b=1, a=2), '{"b":1,"a":2}')),
         (MappingProxyType({"a": (1,)}), '{"a":[1]}'),
         (Point(1, [Point(2)]), '{"x":1,"y":[{"x":2,"y":0,"name":"p"}],"name":"p"}'),

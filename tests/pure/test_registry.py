@@ -101,9 +101,9 @@ def test_async_functions_are_handlers_too() -> None:
         ({"backoff": 3}, InvalidJob, "backoff must be sqljobs.exponential"),
         ({"fail_on": "memroy"}, InvalidJob, "not 'memroy' .did you mean 'memory'.."),
         ({"fail_on": (ValueError, 3)}, InvalidJob, "fail_on takes exception classes and causes, not 3"),
-        ({"uses": {"gpu": 1}}, InvalidJob, "'uses' is not built yet"),
-        ({"memory": "2GiB"}, InvalidJob, "'memory' is not built yet"),
-        ({"on_failed": "tell"}, InvalidJob, "'on_failed' is not built yet"),
+        ({"uses": {"gpu": 0}}, InvalidJob, r"uses\['gpu'\] must be a number from 0.000001"),
+        ({"memory": "2 apples"}, InvalidJob, "memory must be bytes or text such as"),
+        ({"on_failed": ""}, InvalidJob, "on_failed"),
     ],
 )
 def test_refused_options(options: dict[str, Any], error: type[Exception], says: str) -> None:

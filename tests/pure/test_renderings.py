@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sqljobs.schema.renderings import below, one_line, safe_text, safe_traceback, shown
+from sqljobs.schema.renderings import below, newline_decoder, one_line, safe_tail, safe_text, safe_traceback, shown
 
 STORABLE = re.compile(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]*")
 
@@ -209,3 +209,37 @@ def test_one_line_and_places() -> None:
     assert below(below("args", "items"), 3) == "args.items[3]"
     assert below("args", "two words") == "args['two words']"
     assert below("args", "\ud800" + "x" * 99).isprintable()
+
+
+@given(st.binary(max_size=2000) | st.lists(st.sampled_from([b"\xc3", b"\xa9", b"\r", b"\n", b"a" * 300])).map(b"".join))
+@example(b"\xff" * 2000)
+@example("\r\n".join("é" * 400 for _ in range(4)).encode())
+def test_a_tail_is_storable_and_within_its_limit_and_all_there_where_it_fits(raw: bytes) -> None:
+    for before, limit in ((0, 10_000), (0, 700), (5, 10_000), (10**15, 700)):
+        tail = safe_tail(raw, before=before, limit_bytes=limit)
+        assert STORABLE.fullmatch(tail)
+        assert len(tail.encode()) <= limit
+        whole = safe_tail(raw, before=0, limit_bytes=10_000)
+        first, _, rest = tail.partition("\n")
+        if re.fullmatch(r"\.\.\. \[\d+ bytes cut\]", first):
+            assert whole.endswith(rest) or "\\x" in rest
+        else:
+            assert (tail, before) == (whole, 0)
+
+
+def test_a_tail_begins_with_a_whole_line_and_says_what_is_missing() -> None:
+    lines = b"".join(b"line %d\n" % number for number in range(1000))
+    first, *rest = safe_tail(lines, before=70, limit_bytes=700).splitlines()
+    assert rest == [f"line {number}" for number in range(1000 - len(rest), 1000)]
+    assert first == f"... [{70 + len(lines) - len(chr(10).join(rest)) - 1} bytes cut]"
+    assert len(rest) > 30
+    assert safe_tail(b"x" * 10_000, before=0, limit_bytes=700).endswith("\n" + "x" * 512)
+
+
+def test_line_ends_and_what_is_no_text() -> None:
+    raw = b"a\r\nb\rc\x00 \xff \xed\xa0\x80 \x1b[31m \xe4\xbd"
+    told = r"c\x00 \xff \xed\xa0\x80 \x1b[31m \xe4\xbd"
+    assert safe_tail(raw, before=0, limit_bytes=1000) == f"a\nb\n{told}"
+    decoder = newline_decoder()
+    pieces = [decoder.decode(bytes([byte])) for byte in "é\r\n中\r".encode()]
+    assert "".join(pieces) + decoder.decode(b"", final=True) == "é\n中\n"

@@ -23,6 +23,7 @@ from tests.waiting import wait_until
 
 T = TypeVar("T")
 
+ROOT = Path(__file__).parents[2]
 HANDLERS = Path(__file__).with_name("sample_handlers.py")
 QUICK_LEASES = ["--heartbeat", "0.3", "--ttl", "3", "--deadline", "1.5", "--kill-grace", "1"]
 
@@ -48,7 +49,9 @@ class Supervisors:
         command = [sys.executable, "-m", "sqljobs.supervisor", "--url", self.url, "run"]
         options = ["--handlers", str(handlers), "--slots", str(slots), *QUICK_LEASES, *arguments]
         with log.open("wb") as stderr:
-            environment = {**os.environ, "SQLJOBS_FAILPOINTS": failpoints}
+            # Handlers may share code of the tests, wherever pytest was started.
+            path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+            environment = {**os.environ, "SQLJOBS_FAILPOINTS": failpoints, "PYTHONPATH": path}
             process = subprocess.Popen(
                 command + options,
                 stdin=terminal,
@@ -135,6 +138,17 @@ def supervisors(db_url: str, tmp_path: Path) -> Iterator[Supervisors]:
         process.wait()
     for number, process in enumerate(started.processes):  # pytest shows it when the test has failed
         print(f"supervisor {number} ended {process.returncode}; its log ends:\n{started.log(number)[-4000:]}")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode != 0:  # root in a container may not
+        pytest.skip(f"NOT TESTED: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,17 +14,6 @@ from tests.queue.conftest import Queue, Supervisors
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="mounts a small disk, which needs root")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True, text=True)
-    if mounted.returncode != 0:  # root in a container may not
-        pytest.skip(f"NOT TESTED: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def fill(file: Path) -> None:

@@ -1,7 +1,10 @@
 """Jobs that outlast their leases many times, supervisors that are paused, clocks that jump: one start, one end."""
 
+import contextlib
 import os
 import signal
+import sqlite3
+import subprocess
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,7 +21,35 @@ from tests.queue.conftest import Queue, Supervisors, full_size, usually_on
 from tests.waiting import wait_until
 
 SHORT = ["--heartbeat", "0.2", "--ttl", "2", "--deadline", "1.2", "--kill-grace", "0.5"]
+# Where an end that takes its time on a busy machine would come after the lease.
+ROOMY = ["--heartbeat", "0.5", "--ttl", "8", "--deadline", "5", "--kill-grace", "0.5"]
 few = pytest.mark.databases("sqlite", "postgresql")
+
+
+def pause(queue: Queue, process: subprocess.Popen[bytes]) -> None:
+    """Stop it, but not amid a write transaction: on SQLite nobody else could write meanwhile."""
+
+    def is_stopped_well() -> bool:
+        process.send_signal(signal.SIGSTOP)
+        stopped = f"/proc/{process.pid}/stat"
+        wait_until(lambda: Path(stopped).read_text().rpartition(")")[2].split()[0] == "T", what="it to be stopped")
+        if can_write(queue):
+            return True
+        process.send_signal(signal.SIGCONT)
+        return False
+
+    wait_until(is_stopped_well, what="a moment between two transactions")
+
+
+def can_write(queue: Queue) -> bool:
+    if queue.engine.dialect.name != "sqlite":
+        return True
+    with contextlib.closing(sqlite3.connect(str(queue.engine.url.database), timeout=1)) as conn:
+        try:
+            conn.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 def one_start(queue: Queue, job_id: int) -> None:
@@ -59,7 +90,7 @@ def test_a_paused_supervisor_finds_its_job_taken(
     first = supervisors.start(*SHORT, "--name", "first", slots=1)
     ((_, _, _, paused_pid, _),) = queue.wait_for_notes(1)
     supervisors.start(*SHORT, "--name", "second", slots=1)
-    first.send_signal(signal.SIGSTOP)
+    pause(queue, first)
     queue.wait_for_notes(2)
     assert is_alive(paused_pid)
     first.send_signal(signal.SIGCONT)
@@ -76,10 +107,10 @@ def test_a_paused_supervisor_finds_its_job_taken(
 def test_a_paused_supervisors_child_ends_by_itself(queue: Queue, supervisors: Supervisors, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
-    first = supervisors.start(*SHORT, "--name", "first", slots=1)
+    first = supervisors.start(*ROOMY, "--name", "first", slots=1)
     queue.wait_for_notes(1)
-    supervisors.start(*SHORT, "--name", "second", slots=1)
-    first.send_signal(signal.SIGSTOP)
+    supervisors.start(*ROOMY, "--name", "second", slots=1)
+    pause(queue, first)
     gate.touch()
     one_start(queue, job_id)
     first.send_signal(signal.SIGCONT)
@@ -92,11 +123,11 @@ def test_everything_is_paused_and_goes_on(queue: Queue, supervisors: Supervisors
     """As of a host that was suspended: whoever comes back first, the lease is renewed and not reclaimed."""
     gate = tmp_path / "gate"
     job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)})
-    both = [supervisors.start(*SHORT, "--on-lease-lost", "keep", slots=1) for _ in range(2)]
+    both = [supervisors.start(*ROOMY, "--on-lease-lost", "keep", slots=1) for _ in range(2)]
     ((_, _, _, pid, _),) = queue.wait_for_notes(1)
     for process in (*both, None):
         os.kill(process.pid if process else pid, signal.SIGSTOP)
-    lapsed = time.monotonic() + 2.5
+    lapsed = time.monotonic() + 8.5
     wait_until(lambda: time.monotonic() > lapsed, what="the lease to run out")
     for process in (None, *both):
         os.kill(process.pid if process else pid, signal.SIGCONT)

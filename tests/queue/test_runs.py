@@ -48,40 +48,6 @@ def test_no_job_starts_before_all_that_it_names_are_done(queue: Queue, superviso
         assert all(started[upstream] < started[job_id] for upstream in named)
 
 
-ENDINGS = {
-    "raise": ("done", ["error", "done"]),
-    "kill": ("done", ["signal", "done"]),
-    "exit": ("done", ["exit", "done"]),
-    "system_exit": ("done", ["error", "done"]),
-    "keyboard": ("done", ["error", "done"]),
-    "retry": ("done", ["error", "done"]),
-    "snooze": ("done", ["snoozed", "done"]),
-    "fail": ("failed", ["fail"]),
-    "cancel": ("cancelled", ["cancelled"]),
-    "bad_result": ("failed", ["bad_result"]),
-    "nan": ("failed", ["bad_result"]),
-    "well": ("done", ["done"]),
-}
-
-
-def test_every_way_to_end(queue: Queue, supervisors: Supervisors) -> None:
-    ids = {how: queue.enqueue("ends", {"how": how}) for how in ENDINGS}
-    number = queue.enqueue("asynchronous", {"number": 41})
-    wrong = queue.enqueue("asynchronous", {"figure": 41})
-    supervisors.run_until_idle()
-    for how, (state, causes) in ENDINGS.items():
-        info = queue.job(ids[how])
-        assert (info.state, [attempt.cause for attempt in info.attempts]) == (state, causes), how
-        charged = sum(cause != "snoozed" for cause in causes)
-        assert (info.attempt, info.max_attempts) == (len(causes), 3 + len(causes) - charged), how
-    killed = queue.job(ids["kill"]).attempts[0]
-    assert (killed.signal, killed.exit_code) == ("SIGKILL", None)
-    assert "ValueError: as asked" in str(queue.job(ids["raise"]).attempts[0].error)
-    assert queue.job(number).result == 42
-    assert [attempt.cause for attempt in queue.job(wrong).attempts] == ["bad_args"]
-    assert queue.job(wrong).attempts[0].started_at is None
-
-
 def test_a_failure_cancels_what_waits_for_it(queue: Queue, supervisors: Supervisors) -> None:
     root = sqljobs.JobSpec("ends", {"how": "fail"})
     middle = sqljobs.JobSpec("asynchronous", {"number": 1}, after=[root])

@@ -1,7 +1,9 @@
-"""How attempts are brought to an end: timeout, drain, shutdown, a supervisor that dies."""
+"""How attempts are brought to an end from outside: drain, shutdown, a supervisor that dies. More: test_endings.py."""
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,23 +11,8 @@ import pytest
 
 from sqljobs.schema.supervisors import read_supervisors
 from sqljobs.schema.transactions import Database
-from tests.queue.conftest import Queue, Supervisors, usually_on
+from tests.queue.conftest import HANDLERS, QUICK_LEASES, Queue, Supervisors, usually_on
 from tests.waiting import wait_until
-
-
-def test_a_deaf_job_is_dead_within_timeout_and_grace(
-    queue: Queue, supervisors: Supervisors, is_alive: Callable[[int], bool]
-) -> None:
-    job_id = queue.enqueue("deaf", {"side": str(queue.side)})
-    supervisors.run_until_idle()
-    info = queue.job(job_id)
-    (attempt,) = info.attempts
-    assert (info.state, attempt.cause, attempt.signal) == ("failed", "timeout", "SIGKILL")
-    assert attempt.ended_at is not None
-    assert attempt.started_at is not None
-    assert not is_alive(queue.notes()[0][3])
-    for number in ("SIGTERM", "SIGKILL"):
-        assert f'"why": "timeout", "signal": "{number}", "event": "stopping attempt"' in supervisors.log()
 
 
 @usually_on("sqlite", "postgresql")
@@ -43,18 +30,16 @@ def test_sigterm_lets_children_end(queue: Queue, supervisors: Supervisors, tmp_p
     assert [queue.job(job_id).state for job_id in (running, waiting)] == ["done", "ready"]
 
 
-@usually_on("sqlite", "postgresql")
-@pytest.mark.parametrize("hurry", ["grace is over", "second signal"])
-def test_what_does_not_end_goes_back_unharmed(
-    queue: Queue, supervisors: Supervisors, tmp_path: Path, hurry: str, is_alive: Callable[[int], bool]
+@usually_on("sqlite")
+def test_a_second_signal_hurries(
+    queue: Queue, supervisors: Supervisors, tmp_path: Path, is_alive: Callable[[int], bool]
 ) -> None:
     job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(tmp_path / "never")}, max_attempts=1)
-    process = supervisors.start("--grace", "0.2s" if hurry == "grace is over" else "600s")
+    process = supervisors.start("--grace", "600s")
     queue.wait_for_notes(1)
     process.send_signal(signal.SIGTERM)
-    if hurry == "second signal":
-        wait_until(lambda: "SIGTERM" in supervisors.log(), what="the signal in the log")
-        process.send_signal(signal.SIGTERM)
+    wait_until(lambda: "SIGTERM" in supervisors.log(), what="the signal in the log")
+    process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 0
     info = queue.job(job_id)
     assert (info.state, info.attempt, info.max_attempts) == ("ready", 1, 2)
@@ -117,22 +102,6 @@ def test_a_killed_supervisor_takes_its_children_along_and_its_jobs_run_again(
     assert (info.state, [attempt.cause for attempt in info.attempts]) == ("done", ["lost", "done"])
 
 
-@usually_on("sqlite", "postgresql")
-def test_cancel_ends_a_running_attempt(
-    queue: Queue, supervisors: Supervisors, tmp_path: Path, is_alive: Callable[[int], bool]
-) -> None:
-    job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(tmp_path / "never")})
-    supervisors.start()
-    ((_, _, _, pid, _),) = queue.wait_for_notes(1)
-    import sqljobs
-
-    with queue.engine.begin() as conn:
-        assert sqljobs.cancel(conn, job_id) == [job_id]
-    (info,) = queue.wait(job_id)
-    assert (info.state, [attempt.cause for attempt in info.attempts]) == ("cancelled", ["cancelled"])
-    wait_until(lambda: not is_alive(pid), what="the child to be gone")
-
-
 @pytest.mark.databases("sqlite")
 def test_a_signal_while_it_leaves_does_not_keep_it_from_saying_so(queue: Queue, supervisors: Supervisors) -> None:
     process = supervisors.start(failpoints="leave.begin=stop")
@@ -145,3 +114,33 @@ def test_a_signal_while_it_leaves_does_not_keep_it_from_saying_so(queue: Queue, 
     assert "supervisor ended" in supervisors.log()
     (row,) = Database.of(queue.engine).read("x", read_supervisors)
     assert (row.state, row.is_gone) == ("gone", True)
+
+
+@usually_on("sqlite")
+def test_ten_restarts_use_up_no_attempt(queue: Queue, supervisors: Supervisors, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    job_id = queue.enqueue("hold", {"side": str(queue.side), "until": str(gate)}, max_attempts=3)
+    for number in range(10):
+        process = supervisors.start("--grace", "0s", "--kill-grace", "0.2", slots=1)
+        queue.wait_for_notes(number + 1)
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+    gate.touch()
+    supervisors.run_until_idle()
+    info = queue.job(job_id)
+    assert (info.state, info.attempt, info.max_attempts) == ("done", 11, 13)
+    assert [attempt.cause for attempt in info.attempts] == ["interrupted"] * 10 + ["done"]
+
+
+@pytest.mark.databases("sqlite")
+def test_a_supervisor_whose_log_nobody_reads_goes_on(queue: Queue, supervisors: Supervisors) -> None:
+    command = [sys.executable, "-m", "sqljobs.supervisor", "--url", supervisors.url, "run", "--handlers", str(HANDLERS)]
+    process = subprocess.Popen([*command, *QUICK_LEASES], stderr=subprocess.PIPE)
+    supervisors.processes.append(process)
+    (supervisors.folder / "supervisor-0.log").touch()
+    assert process.stderr is not None
+    process.stderr.close()
+    (info,) = queue.wait(queue.enqueue("ends", {"how": "raise"}))
+    assert [attempt.cause for attempt in info.attempts] == ["error", "done"]
+    process.terminate()
+    assert process.wait(timeout=60) == 0

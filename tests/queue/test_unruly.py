@@ -17,26 +17,6 @@ UNRULY = Path(__file__).with_name("unruly_handlers.py")
 
 
 @pytest.mark.databases("sqlite", "postgresql")
-def test_handlers_that_make_ending_hard(queue: Queue, supervisors: Supervisors, db_url: str) -> None:
-    ids = {
-        name: queue.enqueue(name)
-        for name in ("snoozes_without_a_time", "raises_what_cannot_be_shown", "rings_for_ever", "breaks_stdout")
-    }
-    ids["leaves_a_session_open"] = queue.enqueue("leaves_a_session_open", {"url": db_url})
-    supervisors.run_until_idle(handlers=UNRULY, slots=2)
-    ends = {name: (queue.job(job_id).attempts[0].cause, queue.job(job_id).result) for name, job_id in ids.items()}
-    rings = ends.pop("rings_for_ever")
-    assert rings in [("done", "well"), ("error", None)]  # it may ring before it returns
-    assert ends == {
-        "snoozes_without_a_time": ("error", None),
-        "raises_what_cannot_be_shown": ("error", None),
-        "breaks_stdout": ("done", "well"),
-        "leaves_a_session_open": ("done", "well"),
-    }
-    assert [queue.job(job_id).attempts[0].exit_code for job_id in ids.values()] == [0] * len(ids)
-
-
-@pytest.mark.databases("sqlite", "postgresql")
 def test_a_forked_copy_of_the_handler_does_not_end_its_attempt(
     queue: Queue, supervisors: Supervisors, tmp_path: Path
 ) -> None:

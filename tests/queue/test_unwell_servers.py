@@ -12,7 +12,6 @@ from sqlalchemy.exc import OperationalError
 
 import sqljobs
 from sqljobs.schema.control_tables import job_supervisors
-from sqljobs.worker_runtime import registry
 from tests.queue.conftest import HANDLERS, Queue, Supervisors, full_size
 from tests.schema.proxy import Proxy
 from tests.schema.sessions import SESSIONS_MYSQL, SESSIONS_POSTGRESQL, Killer, hooked
@@ -97,11 +96,8 @@ def test_sessions_killed_again_and_again(queue: Queue, supervisors: Supervisors,
     ("step", "times"),
     [("look.supervisors", 3), ("register.insert", 3), ("register.commit", 1), ("rehearsal.move_claim", 3)],
 )
-def test_sessions_killed_while_a_supervisor_starts(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch, step: str, times: int
-) -> None:
+def test_sessions_killed_while_a_supervisor_starts(queue: Queue, step: str, times: int) -> None:
     """It was there a moment ago: that is an outage, not a reason to end."""
-    monkeypatch.setattr(registry, "_latest", dict(registry._latest))
     administrator = sqljobs.create_engine(queue.engine.url, isolation_level="AUTOCOMMIT")
     killer = Killer(administrator, step, times=times)
     supervisor = sqljobs.Supervisor(queue.engine.url.render_as_string(hide_password=False), str(HANDLERS), slots=1)

@@ -29,6 +29,11 @@ class Rows:
         parent = self.jobs.get(row.parent_id)
         return parent is not None and parent.container and parent.state == State.BLOCKED
 
+    def around(self, row: Any) -> Iterator[Any]:
+        """What it is part of, innermost first."""
+        while (row := self.jobs.get(row.parent_id)) is not None:
+            yield row
+
     def standing(self, edge: Any) -> Edge:
         upstream = self.jobs[edge.depends_on_id]
         return edge_of(edge.kind, upstream.state, upstream.reason)
@@ -119,7 +124,9 @@ def _of_closings(row: Any, found: Rows) -> Iterator[str]:
         yield f"{row.id}: not needed, though {[(up.id, up.state) for up in ends]}"
     # A key that another had taken at the retry keeps a job from being reopened.
     broken = Edge.BROKEN in [found.standing(edge) for edge in edges]
-    if row.reason == "dependency" and row.key is None and not broken and not with_parent:
+    # Nothing is opened again in a container that was closed for another job.
+    enclosed = any(up.container and up.reason in ("dependency", "not_needed") for up in found.around(row))
+    if row.reason == "dependency" and row.key is None and not broken and not enclosed:
         yield f"{row.id}: cancelled for a dependency, and all of them may still be met"
 
 
@@ -162,9 +169,14 @@ def _of_parents(row: Any, found: Rows) -> Iterator[str]:
         yield f"{row.id}: has children, and neither is a container nor has run"
 
 
+def _came_late(child: Any, parent: Any) -> bool:
+    ended = parent.state in FINAL and child.state == State.CANCELLED
+    return ended and bool(child.ended_at > parent.ended_at)
+
+
 def _of_containers(row: Any, found: Rows) -> Iterator[str]:
-    """A container, or a job that has spawned, ends as its children did."""
-    children = found.children[row.id]
+    """A container, or a job that has spawned, ends as its children did, without those that came too late."""
+    children = [child for child in found.children[row.id] if not _came_late(child, row)]
     pure = found.is_pure(row)
     if row.container and row.state in (State.SCHEDULED, State.READY, *IN_FLIGHT):
         yield f"{row.id}: a container that is {row.state}"
@@ -185,6 +197,7 @@ def _of_containers(row: Any, found: Rows) -> Iterator[str]:
     ends |= {("cancelled", "children", missed[0])} if missed and not failed else set()
     if (row.state, row.reason, row.reason_job_id) not in ends:
         yield f"{row.id}: {row.state}, {row.reason} {row.reason_job_id}, but it can be {ends}"
-    counts = {"done": row.done_children, "failed": row.failed_children, "cancelled": row.cancelled_children}
+    states = [child.state for child in children]
+    counts = {state.value: states.count(state) for state in (State.DONE, State.FAILED, State.CANCELLED)}
     if pure and row.result != counts:
         yield f"{row.id}: result {row.result}, but counts {counts}"

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import delete
+from sqlalchemy import delete, insert
 
+from sqljobs.schema.limit_tables import job_charges
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database
@@ -131,6 +132,26 @@ def leased_to_nobody(database: Database) -> int:
 def due_but_must_wait(database: Database) -> int:
     _, job_id = blocked_pair(database)
     change(database, job_id, state="scheduled", run_after=now())
+    return job_id
+
+
+@breaks("charge")
+def held_after_the_end(database: Database) -> int:
+    job_id = ran(database)
+    with database.engine.begin() as conn:
+        conn.execute(
+            insert(job_charges).values(
+                name="gpu",
+                group_key="",
+                job_id=job_id,
+                attempt=1,
+                kind="resource",
+                period="",
+                counted_at=now(),
+                amount=1,
+                estimate=True,
+            )
+        )
     return job_id
 
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import sqljobs
 from sqljobs import JobSpec
+from sqljobs.schema.enqueue import Within, enqueue_many
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.transactions import Database
 from tests.schema.audit import audit
-from tests.schema.playing import work_off_all
+from tests.schema.playing import no_options, work_off_all
 
 FAILED = Outcome(Cause.FAIL, error="no")
 
@@ -23,6 +24,18 @@ def act(database: Database, name: str, *ids: int, **options: Any) -> list[int]:
     with database.engine.begin() as conn:
         changed: list[int] = getattr(sqljobs, name)(conn, *ids, **options)
         return changed
+
+
+def add_below(database: Database, job_id: int, *specs: JobSpec) -> list[int]:
+    """What the handler of a running job enqueues in it by a session of its own."""
+    below = [spec if spec.given.get("parent") is not None else spec.options(parent=job_id) for spec in specs]
+    within = Within(running=job_id)
+    made = database.transaction("put", lambda tx: enqueue_many(tx, below, no_options, no_check, within=within))
+    return [one.id for one in made]
+
+
+def no_check(_job_type: str, _args: object) -> None:
+    """Any arguments will do."""
 
 
 def box(*members: JobSpec, **options: Any) -> list[JobSpec]:

@@ -70,6 +70,8 @@ class Operators(Graph):
             chosen = self._to_retry(self.jobs[i]) if i in self.jobs else []
             if not chosen and (i not in self.jobs or self.jobs[i].reason != "dependency"):
                 return REFUSED
+            if any(self._dying_in(job) for job in chosen):
+                return REFUSED
             roots |= {job.id for job in chosen}
         found = self._reopening(roots)
         useless = any(up.id not in found.all for i in roots for up in self.broken(self.jobs[i]))
@@ -119,14 +121,18 @@ class Operators(Graph):
     def _to_retry(self, job: Job) -> list[Job]:
         if self.holds_others(job):
             return [] if job.reason == "dependency" else self._ended_badly_in(job)
-        return [job] if job.state == "failed" or job.reason in ("cancelled", "not_needed") else []
+        return self._ended_badly_in(job) if job.state == "failed" or job.reason == "cancelled" else []
+
+    def _dying_in(self, job: Job) -> bool:
+        """Whether something that its handler had put into it is still to end."""
+        return not self.holds_others(job) and bool(self.open_children(job))
 
     def _ended_badly_in(self, job: Job) -> list[Job]:
         """What has failed, or was cancelled by an operator: leaves, and containers in which there is no such leaf."""
-        inside = self.children(job) if self.holds_others(job) else []
-        found = [bad for child in inside for bad in self._ended_badly_in(child)]
-        by_itself = job.reason == "cancelled" or (job.state == "failed" and not self.holds_others(job))
-        return found or ([job] if by_itself else [])
+        found = [bad for child in self.children(job) for bad in self._ended_badly_in(child)]
+        if not self.holds_others(job):
+            return [job, *found] if job.state == "failed" or job.reason == "cancelled" else found
+        return found or ([job] if job.reason == "cancelled" else [])
 
     def _to_skip(self, job: Job) -> list[Job]:
         if self.holds_others(job):
@@ -162,7 +168,8 @@ class Operators(Graph):
         in_done = any(up.state == "done" for job in jobs for up in self.ancestors(job))
         in_cancel = any(not up.over and up.cancel_requested for job in jobs for up in self.ancestors(job))
         # What its own attempt has ended is no container that could be opened.
-        in_leaf = any(up.over and not self.holds_others(up) for job in jobs for up in self.ancestors(job))
+        leaves = [up for job in jobs for up in self.ancestors(job) if up.over and not self.holds_others(up)]
+        in_leaf = any(up.id not in found.roots & opened for up in leaves)
         taken = {job.key for job in self.jobs.values() if not job.over and job.key}
         return closed or in_done or in_cancel or in_leaf or any(job.key in taken for job in jobs)
 

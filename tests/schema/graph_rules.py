@@ -91,10 +91,9 @@ class Graph:
 
     def leaves(self, job: Job) -> Iterator[Job]:
         for child in self.children(job):
-            if self.holds_others(child):
-                yield from self.leaves(child)
-            else:
+            if not self.holds_others(child):
                 yield child
+            yield from self.leaves(child)
 
     # What holds of a job, by the ends of those that it waits for.
 

@@ -10,7 +10,8 @@ import sqljobs
 from sqljobs.schema.configure import OUR_TABLES, configured_schema
 from sqljobs.schema.errors import NotInitialised
 from sqljobs.schema.migrate import as_sql, check, initialise
-from sqljobs.schema.ready import Wanted, ready_set, scan
+from sqljobs.schema.ready import Wanted, ready_set
+from sqljobs.schema.scan import scan
 from sqljobs.schema.transactions import Database
 from tests.schema.fingerprints import execute_script
 from tests.schema.playing import lease, put, row, run

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, insert, literal, null, select, text, union_all
+from sqlalchemy import Connection, Select, String, cast, insert, literal, null, select, text, union_all
 
 from sqljobs.schema.columns import UtcTime
 from sqljobs.schema.states import FINAL, State
@@ -24,17 +24,19 @@ def numbers(count: int) -> Select[Any]:
     return select(value.label("n")).where(*linked, value < count)
 
 
-def fill(conn: Connection, state: State, count: int, *, run_after: datetime | None = None) -> None:
-    """`count` jobs of type `t` and group `g` in that state."""
+def fill(
+    conn: Connection, state: State, count: int, *, run_after: datetime | None = None, groups: int = 1, prefix: str = "g"
+) -> None:
+    """`count` jobs of type `t` in that state, of the group `prefix`, or in turn of so many whose names begin so."""
     if not count:
         return
-    number = numbers(count).subquery("numbers").c.n
+    number: Any = numbers(count).subquery("numbers").c.n
     final = state in FINAL
     values: dict[str, Any] = {
         "type": literal("t"),
         "state": literal(state.value),
         "container": literal(False),
-        "group_key": literal("g"),
+        "group_key": literal(prefix) if groups == 1 else literal(prefix).concat(cast(number % groups, String(9))),
         "weight": literal(1),
         "priority": literal(0),
         "key_for": literal("open"),

@@ -50,6 +50,7 @@ def test_connection(engine: Engine, database: Database) -> None:
             assert count(database) == 0
             ids = await use_connection(conn)
             assert (await aio.get_job(conn, ids[0])).weight == 2
+            assert [reason.code for reason in await aio.explain(conn, ids[0])] == ["no_supervisor"]
             await conn.commit()
             return ids
 

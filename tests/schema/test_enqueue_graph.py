@@ -109,11 +109,11 @@ def test_circles_are_refused_and_named(database: Database) -> None:
     a, b, c = (spec.options(after=[]) for spec in specs)
     for spec, upstream in ((a, b), (b, c), (c, a)):
         spec.given["after"].append(upstream)  # no honest way to build a circle
-    with pytest.raises(sqljobs.CycleError, match=r"wait for each other: a \(number 1\) -> b .* -> c .* -> a"):
+    with pytest.raises(sqljobs.CycleError, match=r"wait for each other: a \(number 2\) -> b .* -> c .* -> a"):
         put_all(database, JobSpec("t"), a, b, c)
     itself = JobSpec("t", after=[])
     itself.given["after"].append(itself)
-    with pytest.raises(sqljobs.CycleError, match=r"t \(number 0\) -> t \(number 0\)$"):
+    with pytest.raises(sqljobs.CycleError, match=r"t \(number 1\) -> t \(number 1\)$"):
         put_all(database, itself)
     assert count(database) == 0
 
@@ -125,7 +125,7 @@ def test_long_circle_is_one_readable_line(database: Database) -> None:
     with pytest.raises(sqljobs.CycleError) as raised:
         put_all(database, *ring)
     assert len(str(raised.value)) < 500
-    assert re.search(r"number 0\) -> .*4991 more.* -> t \(number 0\)$", str(raised.value))
+    assert re.search(r"number 1\) -> .*4991 more.* -> t \(number 1\)$", str(raised.value))
 
 
 def test_spec_that_is_not_in_the_call_or_twice(database: Database) -> None:

@@ -89,7 +89,7 @@ def test_circle_through_a_shared_key_is_a_circle(database: Database) -> None:
     between = sqljobs.JobSpec("t", after=[two])
     longer = sqljobs.JobSpec("t", key="k", after=[between])
     for specs in ([one, two], [longer, between, two]):
-        with database.engine.begin() as conn, pytest.raises(sqljobs.CycleError, match=r"t \(number 0\)"):
+        with database.engine.begin() as conn, pytest.raises(sqljobs.CycleError, match=r"t \(number 1\)"):
             sqljobs.enqueue_many(conn, specs)
     with database.engine.begin() as conn:  # the other way round the second asks for nothing that counts
         ids = sqljobs.enqueue_many(conn, [two, between, longer])

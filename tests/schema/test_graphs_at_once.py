@@ -1,6 +1,8 @@
 """Two at one graph: ends beside callers who hold a container, acts of operators beside ends, old snapshots."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 import pytest
 from sqlalchemy import Connection, Engine
@@ -8,15 +10,21 @@ from sqlalchemy import Connection, Engine
 import sqljobs
 from sqljobs import JobSpec
 from sqljobs.schema.chores import work_off
-from sqljobs.schema.enqueue import Within, enqueue_many
+from sqljobs.schema.chunks import CHUNK
+from sqljobs.schema.finalize import Spawned, finalize
 from sqljobs.schema.late_edges import check_edges, settle_ended
+from sqljobs.schema.moves import Fence
 from sqljobs.schema.outcomes import Cause, Outcome
 from sqljobs.schema.retry import retry, skip
+from sqljobs.schema.steps import step
 from sqljobs.schema.transactions import Database
-from tests.schema.actors import Stage
-from tests.schema.containing import FAILED, act, assert_sound, box, put_all
-from tests.schema.playing import end, no_options, put, row, run, set_off, states, work_off_all
+from tests.schema.actors import Actor, Stage
+from tests.schema.containing import FAILED, act, add_below, assert_sound, box, put_all
+from tests.schema.locks import waits_for_lock
+from tests.schema.playing import DONE, NO_DELAY, end, put, row, run, set_off, states, work_off_all
+from tests.waiting import wait_until
 
+T = TypeVar("T")
 SERVERS = ("postgresql", "mariadb", "mysql")
 pytestmark = pytest.mark.databases(*SERVERS)  # on SQLite there is one writer at a time
 ERROR = Outcome(Cause.ERROR, error="no")
@@ -27,10 +35,6 @@ def sound(database: Database) -> Iterator[None]:
     yield
     supervise(database)
     assert_sound(database)
-
-
-def no_check(_job_type: str, _args: object) -> None:
-    """Any arguments will do."""
 
 
 def supervise(database: Database) -> None:
@@ -72,6 +76,90 @@ def test_a_doomed_container_that_a_caller_holds(database: Database) -> None:
     supervise(database)
     assert states(database, [waiting, member]) == ["cancelled", "cancelled"]
     assert row(database, member).reason_job_id == upstream
+
+
+def calling(database: Database, act: Callable[[Connection], T]) -> Callable[[], T]:
+    """A caller's transaction: nobody repeats it for them."""
+
+    def call() -> T:
+        with database.engine.begin() as conn:
+            return act(conn)
+
+    return call
+
+
+def test_a_container_and_a_member_of_it_are_retried_at_once(database: Database) -> None:
+    """The containers around the member end while it is retried; who retries these locks them before it, too."""
+    outer = JobSpec("box", container=True)
+    inner = JobSpec("box", container=True, parent=outer)
+    ids = put_all(database, outer, inner, JobSpec("t", parent=inner), JobSpec("t", parent=inner))
+    run(database, ids[2], FAILED)
+    (lease,) = set_off(database, ids[3])
+    with Stage() as stage:
+        one = stage.actor(calling(database, lambda conn: sqljobs.retry(conn, ids[2])))
+        other = stage.actor(calling(database, lambda conn: sqljobs.retry(conn, ids[0])))
+        one.until("retry.lock")
+        end(database, lease.fence)
+        one.until("retry.around")  # all that it knows of is locked
+        other.go()
+        wait_until(lambda: waits_for_lock(database), what="the other one to stand before a row")
+        assert set(one.finish()) == set(ids[:3])
+        with pytest.raises(sqljobs.Refused):
+            other.finish()
+    assert states(database, ids) == ["waiting", "waiting", "ready", "done"]
+
+
+def test_what_a_retry_takes_back_is_locked_with_all_else(database: Database) -> None:
+    """A job that waits for a member of a new container has the lower id."""
+    outer = JobSpec("box", container=True)
+    first = JobSpec("t", parent=outer)
+    waiting = JobSpec("t", after_any=[first])
+    _, early, bad = put_all(database, outer, waiting, first)
+    assert early < bad
+    act(database, "cancel", bad)
+    with Stage() as stage:
+        one = stage.actor(calling(database, lambda conn: sqljobs.retry(conn, bad)))
+        other = stage.actor(calling(database, lambda conn: sqljobs.cancel(conn, early, bad)))
+        one.until("retry.lock_undone")
+        other.go()
+        wait_until(lambda: waits_for_lock(database), what="the other one to stand before a row")
+        one.finish()
+        other.finish()
+    assert states(database, [early, bad]) == ["cancelled", "cancelled"]
+
+
+def test_callers_in_a_circle_are_told_to_begin_again(database: Database) -> None:
+    first, second = put(database), put(database)
+    run(database, first, FAILED)
+    run(database, second, FAILED)
+    with Stage() as stage:
+
+        def both(conn: Connection, one: int, other: int) -> None:
+            sqljobs.retry(conn, one)
+            conn.exec_driver_sql("SELECT 1")
+            step("caller.halfway")
+            sqljobs.retry(conn, other)
+
+        here = stage.actor(calling(database, lambda conn: both(conn, first, second)))
+        there = stage.actor(calling(database, lambda conn: both(conn, second, first)))
+        for caller in (here, there):
+            caller.until("caller.halfway")
+        for caller in (here, there):
+            caller.go()
+        told = [_error_of(caller) for caller in (here, there)]
+    (conflict,) = [error for error in told if isinstance(error, sqljobs.Conflict)]
+    assert "\n" not in str(conflict)
+    assert "roll back and repeat the whole transaction" in str(conflict)
+    assert [error for error in told if error is not conflict] == [None]
+    assert states(database, [first, second]) == ["ready", "ready"]
+
+
+def _error_of(caller: Actor[None]) -> Exception | None:
+    try:
+        caller.finish()
+    except sqljobs.Error as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize("name", ["retry", "skip"])
@@ -161,6 +249,48 @@ def test_retry_with_an_old_snapshot_reaches_what_it_does_not_show(database: Data
 
 
 @pytest.mark.databases("mariadb", "mysql")
+@pytest.mark.parametrize("name", ["retry", "skip"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_an_end_that_the_snapshot_shows_as_uncounted_is_undone(database: Database, name: str, counted: bool) -> None:
+    outer, bad, other = put_all(database, *box(JobSpec("t"), JobSpec("t")))
+    with held(database, outer) as (member,):
+        run(database, bad, FAILED)
+    act(database, "cancel", member)
+    with old_snapshot(database.engine) as caller:
+        if counted:
+            work_off_all(database)
+        getattr(sqljobs, name)(caller, bad)
+        caller.commit()
+    if name == "retry":
+        run(database, bad)
+    supervise(database)
+    run(database, other)
+    supervise(database)
+    assert (row(database, outer).done_children, row(database, outer).failed_children) == (2, 0)
+    assert states(database, [outer]) == ["cancelled"]
+
+
+@pytest.mark.databases("mariadb", "mysql")
+def test_who_retries_keeps_nobody_from_leaving_work_or_adding_edges(database: Database) -> None:
+    job = put(database)
+    follower = put(database, after=[job])
+    run(database, job, FAILED)
+    outer, member = put_all(database, *box(JobSpec("t")))
+    with old_snapshot(database.engine) as caller:
+        sqljobs.retry(caller, job)
+        with held(database, outer):
+            (lease,) = set_off(database, member)
+            database.transaction("finalize", lambda tx: finalize(tx, lease.fence, DONE, NO_DELAY), patience=0.5)
+        with database.engine.begin() as conn:
+            conn.exec_driver_sql("SET SESSION innodb_lock_wait_timeout = 2")
+            behind = sqljobs.enqueue(conn, "t", after=[follower])
+            conn.exec_driver_sql("SET SESSION innodb_lock_wait_timeout = DEFAULT")
+        caller.commit()
+    supervise(database)
+    assert states(database, [job, follower, behind]) == ["ready", "blocked", "blocked"]
+
+
+@pytest.mark.databases("mariadb", "mysql")
 def test_a_key_of_a_container_that_was_taken_after_the_snapshot(database: Database) -> None:
     with old_snapshot(database.engine) as caller:
         taken = put(database, "box", container=True, key="k")
@@ -173,11 +303,131 @@ def test_a_key_of_a_container_that_was_taken_after_the_snapshot(database: Databa
 
 def test_a_job_with_members_of_its_own_is_cancelled_between_two_tries(database: Database) -> None:
     (lease,) = set_off(database, put(database))
-    below = [JobSpec("t", parent=lease.job_id), JobSpec("t", parent=lease.job_id)]
-    within = Within(running=lease.job_id)
-    made = database.transaction("put", lambda tx: enqueue_many(tx, below, no_options, no_check, within=within))
-    ran, idle = (one.id for one in made)
+    ran, idle = add_below(database, lease.job_id, JobSpec("t"), JobSpec("t"))
     end(database, lease.fence, ERROR)
     run(database, ran)
     act(database, "cancel", lease.job_id)
     assert states(database, [lease.job_id, ran, idle]) == ["cancelled", "done", "cancelled"]
+
+
+@contextmanager
+def held(database: Database, *containers: int) -> Iterator[list[int]]:
+    """A caller adds a member to each, and takes a long time over it."""
+    with database.engine.connect() as caller, caller.begin():
+        yield [sqljobs.enqueue(caller, "t", parent=one) for one in containers]
+
+
+def end_with(database: Database, fence: Fence, *followers: JobSpec) -> None:
+    """The end of a handler that has enqueued these; it waits for nobody."""
+    spawned = Spawned(followers=followers)
+    database.transaction("finalize", lambda tx: finalize(tx, fence, DONE, NO_DELAY, spawned=spawned), patience=0.5)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_an_end_puts_its_follower_into_a_container_that_a_caller_holds(database: Database, beside: bool) -> None:
+    """Beside itself, or into another one, which is over by all that is counted there."""
+    outer = put(database, "box", container=True)
+    (lease,) = set_off(database, put(database, parent=outer if beside else None))
+    with held(database, outer) as (member,):
+        end_with(database, lease.fence, JobSpec("t", parent=outer))
+        follower = member + 1
+        assert states(database, [lease.job_id, follower, outer]) == ["done", "ready", "waiting"]
+        assert sqljobs.doctor(database.engine) == []
+        while database.transaction("chores", work_off):
+            continue
+    run(database, member)
+    assert states(database, [outer, follower]) == ["waiting", "ready"]
+    supervise(database)
+    assert states(database, [outer, follower]) == ["waiting", "ready"]
+    run(database, follower)
+    assert states(database, [outer]) == ["done"]
+
+
+def test_an_end_puts_its_follower_into_a_held_container_that_is_blocked(database: Database) -> None:
+    first = put(database)
+    outer = put(database, "box", container=True, after=[first])
+    (lease,) = set_off(database, put(database))
+    with held(database, outer) as (member,):
+        end_with(database, lease.fence, JobSpec("t", parent=outer))
+        follower = member + 1
+        assert states(database, [follower]) == ["blocked"]
+        run(database, first)
+    supervise(database)
+    assert states(database, [outer, member, follower]) == ["waiting", "ready", "ready"]
+
+
+def test_an_end_puts_its_follower_into_a_container_that_is_being_cancelled(database: Database) -> None:
+    outer, member = put_all(database, *box(JobSpec("t")))
+    (lease,) = set_off(database, put(database))
+    with database.engine.connect() as caller, caller.begin():
+        sqljobs.cancel(caller, outer)
+        end_with(database, lease.fence, JobSpec("t", parent=outer, after=[member]))
+    supervise(database)
+    follower = lease.job_id + 1
+    assert states(database, [outer, member, follower]) == ["cancelled"] * 3
+
+
+def test_what_callers_hold_hides_nothing_else(database: Database) -> None:
+    outer, *members = put_all(database, *box(*[JobSpec("t")] * (CHUNK + 20)))
+    first = JobSpec("t")
+    other, beside, lone = put_all(database, *box(JobSpec("t")), first)
+    follower = put(database, "box", container=True, after=[lone])
+    with held(database, outer) as (late,):
+        for lease in set_off(database, *members):
+            end(database, lease.fence)
+        with held(database, other, follower):
+            run(database, beside)
+            run(database, lone)
+        supervise(database)
+        assert states(database, [outer, other, follower]) == ["waiting", "waiting", "waiting"]
+        assert row(database, other).done_children == 1
+        assert row(database, outer).done_children == 0
+        assert database.transaction("chores", work_off) == 0
+    supervise(database)
+    assert row(database, outer).done_children == CHUNK + 20
+    assert states(database, [late]) == ["ready"]
+
+
+@pytest.mark.parametrize("kind", ["after_any", "after_failed"])
+def test_a_look_at_late_edges_waits_for_no_container(database: Database, kind: str) -> None:
+    """The container is committed when its upstream, which had ended badly, is open again."""
+    upstream = put(database)
+    run(database, upstream, FAILED)
+    with database.engine.begin() as conn:
+        outer = sqljobs.enqueue(conn, "box", container=True, **{kind: [upstream]}, after=[(gate := put(database))])
+        act(database, "retry", upstream)
+    with held(database, outer):
+        look(database)
+        assert row(database, outer).unmet_deps == 1, "it is left, and looked at again"
+    supervise(database)
+    assert row(database, outer).unmet_deps == 2
+    run(database, gate)
+    assert states(database, [outer]) == ["blocked"]
+    run(database, upstream, FAILED)
+    assert states(database, [outer]) == ["waiting"]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_is_opened_after_all_waits_for_no_container(database: Database, ended: bool) -> None:
+    """A member of a container, committed as cancelled when its upstream, which had failed, is open again."""
+    outer = put(database, "box", container=True)
+    upstream = put(database)
+    run(database, upstream, FAILED)
+    other = put(database, parent=outer)
+    with database.engine.begin() as conn:
+        member = sqljobs.enqueue(conn, "t", parent=outer, after=[upstream])
+        act(database, "retry", upstream)
+    if ended:
+        run(database, upstream)
+    with held(database, outer):
+        look(database)
+        assert states(database, [member]) == ["cancelled"]
+    supervise(database)
+    assert states(database, [member, other, outer]) == ["ready" if ended else "blocked", "ready", "waiting"]
+
+
+def look(database: Database) -> None:
+    """A supervisor's look at late edges, which waits for nobody."""
+    _, ended = database.transaction("edges", check_edges, patience=0.5)
+    for upstream in ended:
+        database.transaction("settle", lambda tx, upstream=upstream: settle_ended(tx, upstream), patience=0.5)  # type: ignore[misc]

@@ -3,8 +3,9 @@
 import pytest
 from sqlalchemy import Engine, select, text
 
-from sqljobs.schema import ready
 from sqljobs.schema.claim import claim
+from sqljobs.schema.ready import Wanted
+from sqljobs.schema.scan import scan
 from sqljobs.schema.states import State
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database, Transaction
@@ -24,8 +25,8 @@ def crowded(engine: Engine, database: Database) -> Database:
 @pytest.mark.databases("mariadb", "mysql")
 def test_claim_of_ten_among_fifty_thousand(crowded: Database) -> None:
     """Locked by any other way than their primary keys, all that is walked over would be."""
-    wanted = ready.Wanted(["t"])
-    ids = [job.job_id for job in crowded.read("scan", lambda tx: ready.scan(tx, wanted, TAKEN))]
+    wanted = Wanted(["t"])
+    ids = [job.job_id for job in crowded.read("scan", lambda tx: scan(tx, wanted, TAKEN))]
     assert len(ids) == TAKEN
 
     def work(tx: Transaction) -> tuple[int, int]:

@@ -57,8 +57,13 @@ def test_models_and_migrations_agree(engine: Engine, made_by_models: list[str]) 
 
 
 def test_autogenerate_finds_nothing_to_do(engine: Engine) -> None:
+    def is_made_here(thing: Any, _name: Any, kind: str, *_more: Any) -> bool:
+        # Alembic asks nobody whether an index is for this database.
+        return kind != "index" or thing.name != "jobs_begun" or engine.dialect.name in ("sqlite", "postgresql")
+
     with engine.connect() as conn:
-        options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        options: dict[str, Any] = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+        options["include_object"] = is_made_here
         differences = compare_metadata(MigrationContext.configure(conn, opts=options), Model.metadata)
     assert differences == []
 

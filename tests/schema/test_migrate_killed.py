@@ -64,7 +64,7 @@ def test_from_version_0001_killed_after_any_statement_or_not(
         conn.execute(text(f"INSERT INTO job_supervisors ({columns}, heartbeat_at, ttl) VALUES ({values}, {SEEN}, 60)"))
     database = Database.of(empty_engine)
     deaths = 0
-    for number in range(10):
+    for number in range(40):
         listener = _die_after(number)
         event.listen(empty_engine, "before_cursor_execute", listener)
         try:
@@ -77,7 +77,7 @@ def test_from_version_0001_killed_after_any_statement_or_not(
         finally:
             event.remove(empty_engine, "before_cursor_execute", listener)
         break
-    assert 2 <= deaths < 10
+    assert 2 <= deaths < 40
     check(database)
     assert fingerprint(empty_engine) == fingerprint(engine)
     with empty_engine.connect() as conn:

@@ -12,17 +12,26 @@ from sqljobs.schema import late_edges, ready
 from sqljobs.schema.claim import claim
 from sqljobs.schema.evidence import verdicts
 from sqljobs.schema.glance import glance
+from sqljobs.schema.holds import Hold, Holds, held_containers
 from sqljobs.schema.leases import held_by, lapsed, renew
 from sqljobs.schema.moves import Fence
+from sqljobs.schema.scan import scan
 from sqljobs.schema.transactions import Database, Transaction
 from tests.schema.playing import ALICE, no_options, put, set_off
-from tests.schema.rows import fill_queue, refresh_statistics
+from tests.schema.rows import NOW, fill_queue, refresh_statistics
 
 WANTED = ready.Wanted(["t", "u"])
+HELD = Holds(
+    Hold(kind, name, None, NOW, None)
+    for kind, name in (("job", "3"), ("job", "4"), ("type", "t"), ("type", "box"), ("group", "g"))
+)
+# By the state of containers that have begun, whichever index that leads.
+BEGUN = {"jobs_begun", "jobs_ready", "jobs_due", "jobs_parent", "PRIMARY"}
 GLANCED = {"jobs_ready", "jobs_due", "job_deps_unchecked", "PRIMARY"}
+SCANNED = {"jobs_ready", "PRIMARY"}
 LOOKS: dict[str, tuple[Callable[[Transaction], object], set[str]]] = {
-    "scan": (lambda tx: ready.scan(tx, WANTED, 4), {"jobs_ready"}),
-    "scan of some groups": (lambda tx: ready.scan(tx, ready.Wanted(["t"], ["g"]), 4), {"jobs_ready"}),
+    "scan": (lambda tx: scan(tx, WANTED, 4), SCANNED),
+    "scan of some groups": (lambda tx: scan(tx, ready.Wanted(["t"], ["g"]), 4), SCANNED),
     "in flight": (ready.in_flight, {"jobs_in_flight", "jobs_lease"}),
     "due": (ready.due, {"jobs_due"}),
     "glance": (lambda tx: glance(tx, WANTED), GLANCED),
@@ -33,6 +42,7 @@ LOOKS: dict[str, tuple[Callable[[Transaction], object], set[str]]] = {
     "renew": (lambda tx: renew(tx, ALICE, {1: 1, 2: 1, 3: 1}), {"PRIMARY"}),
     "claim": (lambda tx: claim(tx, ALICE, [1, 2, 3], no_options), {"PRIMARY"}),
     "verdicts": (lambda tx: verdicts(tx, [Fence(1, 1, "x"), Fence(2, 1, "x"), Fence(3, 7, "x")]), {"PRIMARY"}),
+    "held containers": (lambda tx: held_containers(tx, HELD), BEGUN),
     "keys": (lambda tx: sqljobs.enqueue_many(tx.conn, keyed()), {"jobs_key", "PRIMARY"}),
 }  # fmt: skip
 
@@ -50,6 +60,7 @@ def filled(engine: Engine, database: Database) -> Database:
         fill_queue(conn, others=2000, ready=100)
     running, _ = set_off(database, put(database), put(database))
     put(database, after=[running.job_id])
+    put(database, parent=put(database, "box", container=True))
     with engine.begin() as conn:
         sqljobs.enqueue_many(conn, keyed())
     with engine.begin() as conn:
@@ -76,7 +87,8 @@ def sent(engine: Engine) -> Iterator[list[tuple[str, Any]]]:
     seen: list[tuple[str, Any]] = []
 
     def listener(_conn: Connection, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
-        if statement.startswith("SELECT") and "FROM job" in statement.replace("\n", " ") and not many:
+        is_look = statement.startswith(("SELECT", "WITH")) and "FROM job" in statement.replace("\n", " ") and not many
+        if is_look and "FROM job_holds" not in statement:  # all of which are read: nobody holds a thousand things
             seen.append((statement, parameters))
 
     event.listen(engine, "before_cursor_execute", listener)

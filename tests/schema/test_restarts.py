@@ -8,9 +8,10 @@ from sqlalchemy import select
 import sqljobs
 from sqljobs import JobSpec
 from sqljobs.schema.finalize import Spawned, finalize
+from sqljobs.schema.retry import retryable
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database
-from tests.schema.containing import FAILED, act, assert_sound, box, put_all
+from tests.schema.containing import FAILED, act, add_below, assert_sound, box, put_all
 from tests.schema.playing import DONE, NO_DELAY, end, put, row, run, set_off, states
 
 
@@ -74,13 +75,13 @@ def test_nothing_is_opened_in_a_container_that_is_being_cancelled(database: Data
     assert set(act(database, "retry", idle)) == {outer, idle}
 
 
-def test_nothing_is_opened_in_a_container_that_is_done(database: Database) -> None:
-    first = put(database)
-    outer, member, beside = put_all(database, *box(JobSpec("t", after_failed=[first]), JobSpec("t")))
-    run(database, first)
-    run(database, beside)
-    assert states(database, [outer, member]) == ["done", "cancelled"]
-    refused(database, "retry", member, f"job {member} is part of job {outer}, which is done")
+def test_nothing_is_opened_in_what_is_done(database: Database) -> None:
+    (lease,) = set_off(database, job := put(database))
+    (member,) = add_below(database, job, JobSpec("t"))
+    end(database, lease.fence, FAILED)
+    act(database, "skip", job)
+    assert states(database, [job, member]) == ["done", "cancelled"]
+    refused(database, "retry", member, f"job {member} is part of job {job}, which is done")
 
 
 def test_a_container_in_the_container_that_the_failure_had_closed(database: Database) -> None:
@@ -172,3 +173,28 @@ def test_a_job_whose_upstream_is_cancelled_is_retried_with_it(database: Database
     refused(database, "retry", second, f"job {second} waits for job {first}, which is cancelled: retry {first}, too")
     assert act(database, "retry", first, second) == [first, second]
     assert states(database, [first, second]) == ["ready", "blocked"]
+
+
+def test_what_was_not_needed_is_not_retried(database: Database) -> None:
+    watched = put(database)
+    notify = put(database, after_failed=[watched])
+    run(database, watched)
+    bad = put(database)
+    run(database, bad, FAILED)
+    words = f"job {notify} cannot be retried: none of the jobs that it is there for ended badly"
+    refused(database, "retry", notify, words)
+    with database.engine.begin() as conn, pytest.raises(sqljobs.Refused, match=words):
+        sqljobs.retry(conn, bad, notify)
+    assert states(database, [notify, bad]) == ["cancelled", "failed"]
+    assert database.read("retryable", lambda tx: retryable(tx, [notify, bad])) == [bad]
+
+
+def test_a_member_stays_closed_with_a_container_that_was_closed_for_another_job(database: Database) -> None:
+    mine, others = put(database), put(database)
+    outer, member = put_all(database, *box(JobSpec("t", after=[mine]), after=[others]))
+    run(database, mine, FAILED)
+    run(database, others, FAILED)
+    assert act(database, "retry", mine) == [mine]
+    assert [row(database, i).reason_job_id for i in (outer, member)] == [others, mine]
+    assert_sound(database)
+    assert act(database, "retry", others) == [others, outer, member]

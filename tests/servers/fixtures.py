@@ -52,11 +52,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """--half 1 is what runs on MariaDB and MySQL, --half 2 all the rest: each server is started by one run only."""
+    """--half 1 is what runs on MariaDB and MySQL, or without a database, --half 2 what runs on SQLite and PostgreSQL:
+    each server is started by one run only."""
     half = config.getoption("--half")
     if half is None:
         return
-    chosen = [item for item in items if (_kind_of(item) in ("mariadb", "mysql")) == (half == 1)]
+    chosen = [item for item in items if (_kind_of(item) in ("mariadb", "mysql", None)) == (half == 1)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
     items[:] = chosen
 
