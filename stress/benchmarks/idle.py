@@ -20,7 +20,7 @@ from sqljobs.schema.migrate import initialise
 from sqljobs.schema.transactions import Database
 from sqljobs.supervisor.supervise import Supervisor
 from sqljobs.worker_runtime.registry import handler
-from tests.servers import KINDS, Server, Servers, ServerUnavailable
+from stress.servers import KINDS, Server, Servers, ServerUnavailable
 
 WARM_UP_SECONDS = 5.0
 

@@ -19,7 +19,7 @@ from sqljobs import JobSpec
 from sqljobs.schema.migrate import initialise
 from sqljobs.schema.tables import job_attempts
 from sqljobs.schema.transactions import Database
-from tests.servers import KINDS, Server, Servers, ServerUnavailable
+from stress.servers import KINDS, Server, Servers, ServerUnavailable
 
 HANDLERS = """
 import sqljobs

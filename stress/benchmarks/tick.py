@@ -25,8 +25,8 @@ from sqljobs.schema.scan import find_lanes, scan
 from sqljobs.schema.states import State
 from sqljobs.schema.tables import jobs
 from sqljobs.schema.transactions import Database, Transaction
+from stress.servers import KINDS, Server, Servers, ServerUnavailable
 from tests.schema.rows import fill, fill_queue, refresh_statistics
-from tests.servers import KINDS, Server, Servers, ServerUnavailable
 
 SLOTS = 4
 WANTED = ready.Wanted(["t"])

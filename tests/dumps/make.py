@@ -15,9 +15,9 @@ from sqljobs.schema.finalize import finalize, start
 from sqljobs.schema.outcomes import Backoff, Cause, Outcome
 from sqljobs.schema.specs import Defaults
 from sqljobs.schema.transactions import Database, Transaction
+from stress.servers.registry import Servers
+from stress.servers.server import KINDS
 from tests.dumps.load import FOLDER
-from tests.servers.registry import Servers
-from tests.servers.server import KINDS
 
 TABLES = ("jobs", "job_deps", "job_attempts")
 

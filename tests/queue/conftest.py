@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 import sqljobs
 from sqljobs.schema import migrate
 from sqljobs.schema.transactions import Database
-from tests.servers.server import KINDS
+from stress.servers.server import KINDS
 from tests.waiting import wait_until
 
 T = TypeVar("T")

@@ -5,9 +5,9 @@ import pytest
 import sqljobs
 from sqljobs.schema import migrate
 from sqljobs.schema.transactions import Database
+from stress.servers.server import Server
 from tests.dumps.load import FOLDER, load
 from tests.queue.conftest import Queue, Supervisors
-from tests.servers.server import Server
 
 VERSIONS = sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and path.name.isdigit())
 

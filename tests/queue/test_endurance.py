@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import Engine, make_url, text
 
 import sqljobs
+from stress.servers.mysql_family import MysqlFamily
+from stress.servers.postgresql import Postgresql
+from stress.servers.process import ServerProcess
+from stress.servers.server import Server
 from tests.queue.conftest import Queue, Supervisors, full_size
-from tests.servers.mysql_family import MysqlFamily
-from tests.servers.postgresql import Postgresql
-from tests.servers.process import ServerProcess
-from tests.servers.server import Server
 from tests.waiting import wait_until
 
 SHOP = Path(__file__).with_name("shop_handlers.py")

@@ -14,8 +14,8 @@ from sqljobs.schema.wake import LOOK, echo
 from sqljobs.supervisor.listening import LOG_SECONDS, LONGEST_PAUSE_SECONDS, Listening
 from sqljobs.supervisor.loop import Loop
 from sqljobs.supervisor.wakeups import APART_SECONDS, Wakeups
+from stress.servers.process import free_port
 from tests.schema.proxy import Proxy
-from tests.servers.process import free_port
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.databases("postgresql")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from stress.servers import Server
 from tests.queue.conftest import Queue, Supervisors, full_size
-from tests.servers import Server
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb", "mysql")

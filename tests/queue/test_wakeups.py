@@ -10,8 +10,8 @@ from sqlalchemy import text
 import sqljobs
 from sqljobs.schema.status import read_status
 from sqljobs.schema.transactions import Database
+from stress.servers import Server
 from tests.queue.conftest import Queue, Supervisors, usually_on
-from tests.servers import Server
 from tests.waiting import wait_until
 
 # Nothing but a wake-up makes a turn while a test waits: it waits for less than half of all this.

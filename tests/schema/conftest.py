@@ -9,8 +9,8 @@ from sqljobs.schema.engine import create_engine
 from sqljobs.schema.migrate import initialise
 from sqljobs.schema.model import Model
 from sqljobs.schema.transactions import Database
+from stress.servers import Server
 from tests.schema.actors import Stage
-from tests.servers import Server
 
 
 @pytest.fixture(scope="session")

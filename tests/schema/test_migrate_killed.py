@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Engine, event, text
 from sqljobs.schema.errors import NotInitialised, SchemaOutdated
 from sqljobs.schema.migrate import check, initialise
 from sqljobs.schema.transactions import Database
+from stress.servers import Server
 from tests.dumps.load import load
 from tests.schema.fingerprints import fingerprint
-from tests.servers import Server
 
 SEEN = "'2026-11-29 12:00:00'"
 

@@ -10,7 +10,7 @@ from collections import deque
 from pathlib import Path
 from typing import ClassVar
 
-from tests.servers.server import Server, ServerFailed, StopMode
+from stress.servers.server import Server, ServerFailed, StopMode
 
 _PATIENCE = 60.0
 

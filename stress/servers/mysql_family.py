@@ -8,8 +8,8 @@ from pathlib import Path
 from sqlalchemy import Engine, NullPool, create_engine
 from sqlalchemy.exc import OperationalError
 
-from tests.servers.process import ServerProcess
-from tests.servers.server import PASSWORD, USER, keeps_fsync
+from stress.servers.process import ServerProcess
+from stress.servers.server import PASSWORD, USER, keeps_fsync
 
 _numbers = itertools.count(1)
 _NO_SUCH_THREAD = 1094

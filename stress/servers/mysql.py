@@ -6,10 +6,10 @@ it, so it needs neither root nor chroot, and sees no library of this system.
 
 import os
 
-from tests.servers.mysql_family import MysqlFamily
-from tests.servers.process import run_to_end
-from tests.servers.server import ServerUnavailable
-from tests.servers.templates import cache_folder, fill_from_template
+from stress.servers.mysql_family import MysqlFamily
+from stress.servers.process import run_to_end
+from stress.servers.server import ServerUnavailable
+from stress.servers.templates import cache_folder, fill_from_template
 
 
 class Mysql(MysqlFamily):

@@ -1,11 +1,11 @@
 """All servers of one test session: started at first use, stopped together."""
 
-from tests.servers.mariadb import Mariadb
-from tests.servers.mysql import Mysql
-from tests.servers.postgresql import Postgresql
-from tests.servers.private_folder import PrivateFolder
-from tests.servers.server import Kind, Server, ServerFailed, ServerUnavailable
-from tests.servers.sqlite import Sqlite
+from stress.servers.mariadb import Mariadb
+from stress.servers.mysql import Mysql
+from stress.servers.postgresql import Postgresql
+from stress.servers.private_folder import PrivateFolder
+from stress.servers.server import Kind, Server, ServerFailed, ServerUnavailable
+from stress.servers.sqlite import Sqlite
 
 _CLASSES: dict[Kind, type[Server]] = {
     "sqlite": Sqlite,

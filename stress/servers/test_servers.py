@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import OperationalError
 
-from tests.servers import Server, ServerUnavailable, pgbouncer
-from tests.servers.postgresql import Postgresql
+from stress.servers import Server, ServerUnavailable, pgbouncer
+from stress.servers.postgresql import Postgresql
 from tests.waiting import wait_until
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 OLDEST = {"sqlite": (3, 35), "postgresql": (13,), "mariadb": (10, 6), "mysql": (8, 0, 19)}
 FOUR_BYTES = "𝕊𝕢𝕝 🐘🦭🐬 \U0010ffff"
 
@@ -136,7 +136,7 @@ def test_drop_does_not_wait_for_an_open_transaction(server: Server) -> None:
 def test_killed_session_leaves_nothing(server: Server) -> None:
     session = run_python(
         "import signal\n"
-        "from tests.servers import Servers\n"
+        "from stress.servers import Servers\n"
         f"server = Servers().get({server.kind!r})\n"
         "print(server.pid, server.folder.parent, flush=True)\n"
         "signal.pause()\n"
@@ -154,7 +154,7 @@ def test_killed_session_leaves_nothing(server: Server) -> None:
 def test_forked_child_does_not_close_its_parents_servers() -> None:
     session = run_python(
         "import os\n"
-        "from tests.servers import Servers\n"
+        "from stress.servers import Servers\n"
         "servers = Servers()\n"
         "folder = servers.get('sqlite').folder\n"
         "if os.fork() == 0:\n"

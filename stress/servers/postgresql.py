@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from tests.servers.process import ServerProcess, run_to_end
-from tests.servers.server import PASSWORD, USER, ServerUnavailable, keeps_fsync
-from tests.servers.templates import fill_from_template
+from stress.servers.process import ServerProcess, run_to_end
+from stress.servers.server import PASSWORD, USER, ServerUnavailable, keeps_fsync
+from stress.servers.templates import fill_from_template
 
 _numbers = itertools.count(1)
 

@@ -3,10 +3,10 @@
 import os
 import shutil
 
-from tests.servers.mysql_family import MysqlFamily
-from tests.servers.process import run_to_end
-from tests.servers.server import ServerUnavailable
-from tests.servers.templates import fill_from_template
+from stress.servers.mysql_family import MysqlFamily
+from stress.servers.process import run_to_end
+from stress.servers.server import ServerUnavailable
+from stress.servers.templates import fill_from_template
 
 _SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
 

@@ -1,11 +1,11 @@
-"""What all tests share: real database servers (tests/servers), and a process that each leaves as it was."""
+"""What all tests share, those of stress too: real servers (stress/servers), and a process that each leaves as it was."""
 
 import signal
 
 import pytest
 
 from sqljobs.worker_runtime import child_hooks, registry
-from tests.servers.fixtures import (
+from stress.servers.fixtures import (
     db_url,
     pooled_url,
     pytest_addoption,

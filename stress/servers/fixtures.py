@@ -9,10 +9,10 @@ from typing import NoReturn
 
 import pytest
 
-from tests.servers.pgbouncer import Pgbouncer
-from tests.servers.postgresql import Postgresql
-from tests.servers.registry import Servers
-from tests.servers.server import KINDS, Server, ServerFailed, ServerUnavailable
+from stress.servers.pgbouncer import Pgbouncer
+from stress.servers.postgresql import Postgresql
+from stress.servers.registry import Servers
+from stress.servers.server import KINDS, Server, ServerFailed, ServerUnavailable
 
 _servers = pytest.StashKey[Servers]()
 _unavailable = pytest.StashKey[dict[str, str]]()

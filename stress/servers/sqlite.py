@@ -3,7 +3,7 @@
 import itertools
 import sqlite3
 
-from tests.servers.server import Server, StopMode
+from stress.servers.server import Server, StopMode
 
 _numbers = itertools.count(1)
 

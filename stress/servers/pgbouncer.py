@@ -10,9 +10,9 @@ from types import TracebackType
 import psycopg
 from sqlalchemy import make_url
 
-from tests.servers.postgresql import Postgresql
-from tests.servers.process import free_port
-from tests.servers.server import PASSWORD, USER, ServerFailed, ServerUnavailable
+from stress.servers.postgresql import Postgresql
+from stress.servers.process import free_port
+from stress.servers.server import PASSWORD, USER, ServerFailed, ServerUnavailable
 
 PROGRAM = Path("/usr/sbin/pgbouncer")
 PATIENCE = 30.0
