@@ -1,4 +1,4 @@
-"""What all tests share, those of stress too: real servers (stress/servers), and a process that each leaves as it was."""
+"""What all tests share: real database servers (stress/servers), and a process that each leaves as it was."""
 
 import signal
 
