@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from sqljobs.schema.claim import Lease
 from sqljobs.schema.engine import is_memory
 from sqljobs.schema.transactions import Database
+from sqljobs.supervisor.boot_clock import boottime
 from sqljobs.supervisor.children import Children
 from sqljobs.supervisor.crashes import HANDLER_REACHED, text_of
 from sqljobs.supervisor.devices import DevicePool
@@ -31,11 +31,6 @@ from sqljobs.worker_runtime.stack_dump import DUMP_SIGNAL
 from sqljobs.worker_runtime.stop_request import ENDS
 
 LEAVE_SECONDS = 10.0
-
-
-def boottime() -> float:
-    """Seconds since boot, suspend included; no step of a wall clock moves it."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @dataclass(frozen=True)

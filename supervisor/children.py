@@ -7,12 +7,12 @@ import errno
 import fcntl
 import os
 import signal
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, Generic, NoReturn
 
+from sqljobs.supervisor.boot_clock import boottime
 from sqljobs.supervisor.child_process import REPORT_FD, K, Program
 from sqljobs.supervisor.child_process import Child as Child
 from sqljobs.supervisor.child_process import Ended as Ended
@@ -130,7 +130,7 @@ def _watched(key: K, start: Callable[[int], int]) -> Child[K]:
     pid = pidfd = -1
     try:
         os.set_blocking(report_fd, False)
-        forked_at = time.clock_gettime(time.CLOCK_BOOTTIME)
+        forked_at = boottime()
         pid = start(write_fd)
         pidfd = os.pidfd_open(pid)
         start_ticks = start_ticks_of(pid)

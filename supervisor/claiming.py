@@ -13,7 +13,8 @@ from sqljobs.schema.specs import Defaults
 from sqljobs.schema.steps import step
 from sqljobs.schema.transactions import Database, Transaction
 from sqljobs.supervisor.admitting import Devices
-from sqljobs.supervisor.attempts import Attempts, boottime
+from sqljobs.supervisor.attempts import Attempts
+from sqljobs.supervisor.boot_clock import boottime
 from sqljobs.supervisor.children import ForkFailed
 from sqljobs.supervisor.choosing import choose
 from sqljobs.supervisor.fair_share import Candidate, Held, group_weights

@@ -55,7 +55,8 @@ class Duties:
             changed |= self._database.transaction("due", _promote, settle=lambda _: 1) > 0
         if now >= self._reclaim_at:
             self._reclaim_at = now + self._heartbeat
-            changed |= self._reclaim(now)
+            changed |= self._reclaim()
+            self._reclaim_at = min(self._reclaim_at, self._reclaimer.next_due)
             if now >= self._forget_at and self._database.read("windows", counts_in_windows):
                 self._forget_at = now + FORGET_SECONDS
                 self._database.transaction("forget", forget_old_charges, settle=lambda _: 0)
@@ -80,8 +81,8 @@ class Duties:
             write_end(self._database, fence, ORPHANED, Backoff())
         return bool(orphans)
 
-    def _reclaim(self, now: float) -> bool:
-        taken = self._reclaimer.run(now, self._backoff_of)
+    def _reclaim(self) -> bool:
+        taken = self._reclaimer.run(self._backoff_of)
         for fence in taken:
             self._log.warning("reclaimed", job_id=fence.job_id, attempt=fence.attempt, owner=fence.owner)
         return bool(taken)

@@ -17,7 +17,8 @@ from sqljobs.schema.outcomes import Backoff
 from sqljobs.schema.rehearsal import rehearse
 from sqljobs.schema.supervisors import mark_gone, owner_of
 from sqljobs.schema.transactions import CommitUnknown
-from sqljobs.supervisor.attempts import Attempts, boottime
+from sqljobs.supervisor.attempts import Attempts
+from sqljobs.supervisor.boot_clock import boottime
 from sqljobs.supervisor.claiming import Claiming
 from sqljobs.supervisor.duties import Duties
 from sqljobs.supervisor.handler_modules import Handlers, located
@@ -215,8 +216,7 @@ class Supervisor:
     def _record_deaths(self) -> bool:
         if not self._deaths:
             return False
-        verdicts = record_deaths(self._database, self._deaths)
-        self.endings.update(log_ends(self._log, self._deaths, verdicts))
+        self.endings.update(log_ends(self._log, self._deaths, record_deaths(self._database, self._deaths)))
         self._deaths = []
         return True
 

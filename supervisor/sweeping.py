@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from sqljobs.supervisor.boot_clock import boottime
 from sqljobs.supervisor.children import ended_child, kill_stray, reap_stray
 from sqljobs.supervisor.seen_marks import SeenMarks, is_within
 from sqljobs.supervisor.sightings import Process, Sighting, numbers, sightings
@@ -65,7 +66,7 @@ class Sweeper:
 
     def bury(self, mark: Mark, now: float) -> None:
         """The child of this attempt is dead and reaped: kill what it left."""
-        ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND)
+        ticks = int(boottime() * _TICKS_PER_SECOND)
         self._heads[mark] = replace(self._heads[mark], reaped_at_ticks=ticks)
         self._begin(self._attempts[mark], now)
 

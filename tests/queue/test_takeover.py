@@ -70,10 +70,15 @@ def test_a_neighbour_that_runs_already_takes_over_within_a_heartbeat(
     queue.wait_for_cause(job_id, "lost")
     assert queue.job(job_id).state in ("scheduled", "ready")
     assert living_in(tmp_path) == {neighbour.pid}
-    with Database.of(queue.engine).connection() as conn:
-        states = [row.state for row in conn.execute(job_supervisors.select().order_by(job_supervisors.c.started_at))]
-        conn.rollback()
-    assert states == ["running", "gone"]
+
+    def states() -> list[str]:
+        with Database.of(queue.engine).connection() as conn:
+            rows = conn.execute(job_supervisors.select().order_by(job_supervisors.c.started_at)).all()
+            conn.rollback()
+        return [row.state for row in rows]
+
+    # Written when its jobs are taken over, in a transaction of its own.
+    wait_until(lambda: states() == ["running", "gone"], what="the dead one to be called gone")
 
 
 @pytest.mark.databases("sqlite")

@@ -23,16 +23,18 @@ def let_lapse(database: Database, job_id: int) -> None:
         conn.execute(update(jobs).where(jobs.c.id == job_id).values(earlier))
 
 
-def taken_at(reclaimer: Reclaimer, *moments: float) -> list[int]:
-    """How many leases were taken at each of these moments of the reclaimer's clock."""
-    return [len(reclaimer.run(moment, lambda _: Backoff(0.0, 0.0))) for moment in moments]
+def taken_at(database: Database, heartbeat: float, *looks: float | tuple[float, float]) -> list[int]:
+    """How many leases each look takes. A look is the moment when it is, or those when it begins and ends."""
+    clock = iter([moment for look in looks for moment in (look if isinstance(look, tuple) else (look, look))])
+    reclaimer = Reclaimer(database, "bob/2", heartbeat, clock=lambda: next(clock))
+    return [len(reclaimer.run(lambda _: Backoff(0.0, 0.0))) for _ in looks]
 
 
 def test_a_quick_supervisor_waits_for_the_heartbeats_of_a_slow_owner(database: Database) -> None:
     registered_alice(database, heartbeat=10.0)
     (one,) = set_off(database, put(database))
     let_lapse(database, one.job_id)
-    assert taken_at(Reclaimer(database, "bob/2", heartbeat=0.5), 100.0, 101.5, 119.9, 120.0) == [0, 0, 0, 1]
+    assert taken_at(database, 0.5, 100.0, 101.5, 110.0, 119.9, 120.0) == [0, 0, 0, 0, 1]
     assert row(database, one.job_id).lease_owner is None
 
 
@@ -40,10 +42,26 @@ def test_a_slow_supervisor_waits_for_its_own(database: Database) -> None:
     registered_alice(database, heartbeat=0.5)
     (one,) = set_off(database, put(database))
     let_lapse(database, one.job_id)
-    assert taken_at(Reclaimer(database, "bob/2", heartbeat=10.0), 100.0, 119.9, 120.0) == [0, 0, 1]
+    assert taken_at(database, 10.0, 100.0, 110.0, 119.9, 120.0) == [0, 0, 0, 1]
 
 
 def test_an_owner_that_is_not_known_is_given_our_own(database: Database) -> None:
     (one,) = set_off(database, put(database))
     let_lapse(database, one.job_id)
-    assert taken_at(Reclaimer(database, "bob/2", heartbeat=10.0), 100.0, 120.0) == [0, 1]
+    assert taken_at(database, 10.0, 100.0, 110.0, 120.0) == [0, 0, 1]
+
+
+def test_a_look_that_was_interrupted_proves_nothing_of_the_time_before_it_ended(database: Database) -> None:
+    """Of a supervisor that was stopped between its look at the clock and the one at the leases."""
+    registered_alice(database, heartbeat=10.0)
+    (one,) = set_off(database, put(database))
+    let_lapse(database, one.job_id)
+    assert taken_at(database, 10.0, (100.0, 200.0), 201.0, 210.0, 219.9, 220.0) == [0, 0, 0, 0, 1]
+
+
+def test_time_in_which_nobody_looked_does_not_count(database: Database) -> None:
+    """Of a host that was suspended: the owner was, too."""
+    registered_alice(database, heartbeat=10.0)
+    (one,) = set_off(database, put(database))
+    let_lapse(database, one.job_id)
+    assert taken_at(database, 10.0, 100.0, 500.0, 509.9, 510.0) == [0, 0, 0, 1]
